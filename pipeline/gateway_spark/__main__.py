@@ -63,8 +63,8 @@ def _submit(options: Namespace) -> int:
 def _status(options: Namespace) -> int:
     """Print the progress of queries."""
     client = None
-    if options.url is not None:
-        names = {"url": "url", "vhost": "vhost", "username": "username"}
+    if options.url is not None or options.urls is not None:
+        names = {name: name for name in ("url", "urls", "vhost", "username")}
         names |= {"passwordFile": "password_file", "passwordEnv": "password_env"}
         given = {name: getattr(options, word) for name, word in names.items() if getattr(options, word) is not None}
         client = Client(address_of(Given({"retryTimeout": "5s", **given}, CONNECTION)))
@@ -109,6 +109,7 @@ def parser() -> ArgumentParser:
     status = verbs.add_parser("status", help="print the progress of streaming queries, without starting Spark")
     status.add_argument("checkpoint", nargs="+", type=Path, metavar="CHECKPOINT", help="the directory of a query")
     status.add_argument("--url", help="the broker's management port, to show the lag")
+    status.add_argument("--urls", metavar="URL,URL", help="instead: the management ports of a cluster's nodes")
     status.add_argument("--vhost", help="the virtual host (default: /)")
     status.add_argument("--username", help="the user (default: guest)")
     status.add_argument("--password-file", metavar="FILE", help="the file with the password")

@@ -1,4 +1,4 @@
-"""The broker's address and the user's credentials.
+"""The addresses of the broker's nodes and the user's credentials.
 
 Spark shows options in plans and logs, so the password is read on the driver and sent to the executors inside the
 tasks.
@@ -6,12 +6,12 @@ tasks.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway_spark.choices import Reader, duration_s, flag, text
+from gateway_spark.choices import Reader, duration_s, flag, names, text
 from gateway_spark.errors import OptionError
 from gateway_spark.given import Given
 
@@ -20,6 +20,7 @@ DEFAULT_RETRY_S: Final = 60.0
 
 CONNECTION: Final[Mapping[str, Reader]] = {
     "url": text,
+    "urls": names,
     "vhost": text,
     "username": text,
     "password": text,
@@ -44,31 +45,47 @@ class TlsOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """The broker's management port and the user. Never shows the password."""
+class NodeUrl:
+    """The management port of one node."""
 
     scheme: str
     host: str
     port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The management ports of the broker's nodes, and the user. Never shows the password."""
+
+    nodes: tuple[NodeUrl, ...]
     vhost: str
     username: str
     password: str = field(repr=False)
     tls: TlsOptions = TlsOptions()
     retry_s: float = DEFAULT_RETRY_S
 
+    def beginning_at(self, number: int) -> "Address":
+        """Return the address with another order of the nodes, so that tasks begin at different ones."""
+        first = number % len(self.nodes)
+        return replace(self, nodes=self.nodes[first:] + self.nodes[:first])
+
 
 def address_of(given: Given) -> Address:
     """Parse the address. :raises OptionError: in one line, for the first invalid option."""
-    url = urlsplit(given.get("url", DEFAULT_URL))
-    if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.username:
-        raise OptionError("option 'url' must be http://host:port or https://host:port, the broker's management port")
+    option = given.only_one("url", "urls") or "url"
+    urls = given.get(option, DEFAULT_URL)
+    nodes = tuple(_node(option, url) for url in ([urls] if option == "url" else urls))
+    if len({node.scheme for node in nodes}) > 1:
+        raise OptionError("option 'urls' must begin all with http or all with https")
     tls_names = ("tls.ca", "tls.certificate", "tls.key", "tls.verify")
-    if url.scheme == "http":
-        given.refuse(tls_names, "needs an 'url' that begins with https")
+    if nodes[0].scheme == "http":
+        given.refuse(tls_names, f"needs an '{option}' that begins with https")
     return Address(
-        url.scheme,
-        url.hostname,
-        url.port or (15671 if url.scheme == "https" else 15672),
+        nodes,
         given.get("vhost", "/"),
         given.get("username", "guest"),
         _password(given),
@@ -77,6 +94,19 @@ def address_of(given: Given) -> Address:
         ),
         given.get("retryTimeout", DEFAULT_RETRY_S),
     )
+
+
+def _node(option: str, text: str) -> NodeUrl:
+    what = "the broker's management port" if option == "url" else "the management ports of a cluster's nodes"
+    expected = f"option '{option}' must be http://host:port or https://host:port, {what}"
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:  # brackets that do not close, a port that is no number
+        raise OptionError(expected) from None
+    if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/") or url.username:
+        raise OptionError(expected)
+    return NodeUrl(url.scheme, url.hostname, port or (15671 if url.scheme == "https" else 15672))
 
 
 def _password(given: Given) -> str:

@@ -54,7 +54,7 @@ class BatchReader(DataSourceReader):
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):  # Spark's own type, if there are no tasks
             return
-        with closing(Client(self._options.address)) as client:
+        with closing(Client(self._options.address.beginning_at(partition.number))) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
 

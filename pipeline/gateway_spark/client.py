@@ -1,4 +1,4 @@
-"""The client of the broker's management port, with retries.
+"""The client of the broker's management ports, with retries at any of its nodes.
 
 It runs on the driver and on every executor, with only the standard library. All requests are idempotent: reading
 changes nothing, staging a part twice is the same as once, and the broker detects a repeated batch.
@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
-from gateway_spark.address import Address, TlsOptions
+from gateway_spark.address import Address, NodeUrl, TlsOptions
 from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
 from gateway_spark.options import QueueSelection
 
@@ -53,7 +53,10 @@ class Slice:
 
 
 class Client:
-    """One connection to the broker, opened on demand and reopened after an error. Not thread-safe."""
+    """One connection to a node of the broker, opened on demand. Not thread-safe.
+
+    After an error it is opened anew, to the next node if there are several.
+    """
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class Client:
         self._pause = pause
         self._clock = clock
         self._connection: HTTPConnection | None = None
+        self._number = 0  # of the node
         credentials = b64encode(f"{address.username}:{address.password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {credentials}"}
         self._root = f"/api/pipeline/{quote(address.vhost, safe='')}"
@@ -137,10 +141,15 @@ class Client:
     def _answer(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None
     ) -> tuple[HTTPResponse, bytes]:
-        """Send a request until it is answered. :raises Unreachable: if there is no answer within the retry timeout."""
+        """Send a request until it is answered: after a pause if all nodes were tried.
+
+        :raises Unreachable: if there is no answer within the retry timeout.
+        """
         target = self._root + path + ("?" + urlencode(query) if query else "")
         deadline, pause_s = self._clock() + self._address.retry_s, FIRST_PAUSE_S
+        attempts = 0
         while True:
+            attempts += 1
             try:
                 response, content = self._ask(method, target, body)
                 if response.status != 503:
@@ -152,15 +161,19 @@ class Client:
             except (OSError, HTTPException) as error:
                 self.close()
                 problem = str(error) or type(error).__name__
+            where = self._node
+            self._turn_to_next_node()
+            if attempts % len(self._address.nodes):
+                continue
             if self._clock() + pause_s > deadline:
                 tried = f"within {self._address.retry_s:g} s (option 'retryTimeout')"
-                raise Unreachable(f"no answer from {self._where} {tried}: {problem}")
+                raise Unreachable(f"no answer from {where} {tried}: {problem}")
             self._pause(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     def _ask(self, method: str, target: str, body: bytes | None) -> tuple[HTTPResponse, bytes]:
         if self._connection is None:
-            self._connection = _connected(self._address)
+            self._connection = _connected(self._node, self._address.tls)
         self._connection.request(method, target, body, self._headers)
         response = self._connection.getresponse()
         return response, response.read()
@@ -172,14 +185,19 @@ class Client:
         reason = _reason(content)
         if response.status in (401, 403):
             raise AccessError(
-                f"{self._where} refuses user '{self._address.username}' in virtual host '{self._address.vhost}' "
+                f"{self._node} refuses user '{self._address.username}' in virtual host '{self._address.vhost}' "
                 f"({response.status}): {reason}"
             )
         raise BrokerRefused(response.status, reason, _fields(content))
 
     @property
-    def _where(self) -> str:
-        return f"{self._address.scheme}://{self._address.host}:{self._address.port}"
+    def _node(self) -> NodeUrl:
+        return self._address.nodes[self._number]
+
+    def _turn_to_next_node(self) -> None:
+        if len(self._address.nodes) > 1:
+            self.close()
+            self._number = (self._number + 1) % len(self._address.nodes)
 
 
 def _matching(pattern: str, found: Mapping[str, dict[str, Partition]]) -> dict[str, dict[str, Partition]]:
@@ -190,9 +208,9 @@ def _matching(pattern: str, found: Mapping[str, dict[str, Partition]]) -> dict[s
     return {queue: partitions for queue, partitions in chosen.items() if queue not in inside}
 
 
-def _connected(address: Address) -> HTTPConnection:
-    made = HTTPConnection if address.scheme == "http" else partial(HTTPSConnection, context=_tls_context(address.tls))
-    connection = made(address.host, address.port, timeout=CONNECT_TIMEOUT_S)
+def _connected(node: NodeUrl, tls: TlsOptions) -> HTTPConnection:
+    made = HTTPConnection if node.scheme == "http" else partial(HTTPSConnection, context=_tls_context(tls))
+    connection = made(node.host, node.port, timeout=CONNECT_TIMEOUT_S)
     connection.connect()
     connection.timeout = TIMEOUT_S  # used when the connection is reopened
     connection.sock.settimeout(TIMEOUT_S)

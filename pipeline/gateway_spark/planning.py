@@ -76,5 +76,6 @@ def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> 
     """Cut ranges into tasks."""
     pieces = split(wanted, least=options.min_partitions, most_rows=options.max_rows_per_partition)
     return [
-        Task(streams[each.key].queue, each.key.queue, int(each.key.partition), each.begin, each.end) for each in pieces
+        Task(streams[each.key].queue, each.key.queue, int(each.key.partition), each.begin, each.end, number)
+        for number, each in enumerate(pieces)
     ]

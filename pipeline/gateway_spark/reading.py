@@ -23,13 +23,17 @@ NOT_FOUND = 404
 
 @dataclass
 class Task(InputPartition):
-    """The range of one task: messages of one stream, and the origin recorded in the rows."""
+    """The range of one task: messages of one stream, and the origin recorded in the rows.
+
+    ``number`` is that of the task: tasks of a cluster begin at different nodes.
+    """
 
     stream: str
     queue: str
     partition: int
     begin: int
     end: int
+    number: int = 0
 
 
 def loss_rule(fails: bool) -> Lost:

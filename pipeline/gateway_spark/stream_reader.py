@@ -172,7 +172,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):
             return
-        with closing(Client(self._options.address)) as client:
+        with closing(Client(self._options.address.beginning_at(partition.number))) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
     def commit(self, end: Json) -> None:

@@ -91,6 +91,50 @@ def test_the_pauses_between_retries_are_bounded(broker: FakeBroker, client: Clie
     assert pauses.now_s <= 5.0
 
 
+@pytest.fixture
+def other() -> Iterator[FakeBroker]:
+    """Another node of the same cluster."""
+    with fake_broker() as broker:
+        broker.declare("orders", 5, 50)
+        yield broker
+
+
+@pytest.fixture
+def both(broker: FakeBroker, other: FakeBroker, pauses: Pauses) -> Iterator[Client]:
+    """A client that knows two nodes."""
+    urls = f"http://127.0.0.1:{broker.port},http://127.0.0.1:{other.port}"
+    given = {"urls": urls, "retryTimeout": "5s", "queue": "orders"}
+    client = Client(source_options(given, is_stream=True).address, pauses.pause, pauses.clock)
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize("fault", ["hang up", 503])
+def test_the_next_node_is_asked_at_once(
+    broker: FakeBroker, other: FakeBroker, both: Client, pauses: Pauses, fault: str | int
+) -> None:
+    broker.faults.append(fault)
+    assert both.offset_at("orders", 0) == 5
+    assert both.offset_at("orders", 0) == 5
+    assert (broker.requests, other.requests, pauses.pauses) == (["GET offset"], ["GET offset"] * 2, [])
+
+
+def test_there_is_a_pause_when_no_node_answers(
+    broker: FakeBroker, other: FakeBroker, both: Client, pauses: Pauses
+) -> None:
+    broker.faults.extend([503] * 2)
+    other.faults.extend(["hang up"] * 2)
+    assert both.offset_at("orders", 0) == 5
+    assert (len(broker.requests), len(other.requests), pauses.pauses) == (3, 2, [0.1, 0.2])
+
+
+def test_a_refusal_is_not_asked_of_another_node(broker: FakeBroker, other: FakeBroker, both: Client) -> None:
+    broker.faults.append(404)
+    with pytest.raises(BrokerRefused):
+        both.streams(ORDERS)
+    assert other.requests == []
+
+
 def test_a_port_without_a_listener_is_reported(pauses: Pauses) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway_spark.address import NodeUrl
 from gateway_spark.bounds import EARLIEST, LATEST, exact_time
 from gateway_spark.choices import ceil_ms, moment_ms
 from gateway_spark.errors import OptionError
@@ -42,6 +43,8 @@ MUST_BE = [
 ONE_PASSWORD = "give one of the options 'password', 'passwordFile' or 'passwordEnv', not 'password' and 'passwordEnv'"
 NO_URL = "option 'url' must be http://host:port or https://host:port, the broker's management port"
 
+NO_URLS = "option 'urls' must be http://host:port or https://host:port, the management ports of a cluster's nodes"
+
 #: Options of a batch read and the error.
 WRONG_SOURCE = [
     ({}, "one of the options 'queue', 'queues' or 'queuePattern' is required"),
@@ -56,7 +59,16 @@ WRONG_SOURCE = [
     ),
     (QUEUE | {"url": "localhost:15672"}, NO_URL),
     (QUEUE | {"url": "http://host:1/path"}, NO_URL),
+    (QUEUE | {"url": "http://[host:1"}, NO_URL),
+    (QUEUE | {"url": "http://host:port"}, NO_URL),
+    (QUEUE | {"urls": "http://a:1,b:2"}, NO_URLS),
+    (
+        QUEUE | {"url": "http://a:1", "urls": "http://b:2"},
+        "give one of the options 'url' or 'urls', not 'url' and 'urls'",
+    ),
+    (QUEUE | {"urls": "http://a:1,https://b:2"}, "option 'urls' must begin all with http or all with https"),
     (QUEUE | {"tls.ca": "x.pem"}, "option 'tls.ca' needs an 'url' that begins with https"),
+    (QUEUE | {"urls": "http://a", "tls.ca": "x.pem"}, "option 'tls.ca' needs an 'urls' that begins with https"),
     (QUEUE | {"password": "a", "passwordEnv": "B"}, ONE_PASSWORD),
     (
         QUEUE | {"passwordEnv": "NOT_SET"},
@@ -153,8 +165,19 @@ def test_the_defaults() -> None:
     assert (batch.fails_on_loss, batch.pushes_filters, stream.limits) == (True, False, ReadLimits())
     assert stream.consumer == "spark orders"
     address = batch.address
-    assert (address.scheme, address.host, address.port, address.vhost) == ("http", "127.0.0.1", 15672, "/")
+    assert (address.nodes, address.vhost) == ((NodeUrl("http", "127.0.0.1", 15672),), "/")
     assert (address.username, address.password, address.retry_s) == ("guest", "guest", 60)
+
+
+def test_several_nodes_are_parsed() -> None:
+    address = source_options(QUEUE | {"urls": "https://a, https://b:1,https://[::1]:2"}, is_stream=True).address
+    assert [str(node) for node in address.nodes] == ["https://a:15671", "https://b:1", "https://[::1]:2"]
+
+
+def test_tasks_begin_at_different_nodes() -> None:
+    address = source_options(QUEUE | {"urls": "http://a:1,http://b:2,http://c:3"}, is_stream=True).address
+    orders = ["".join(node.host for node in address.beginning_at(number).nodes) for number in range(4)]
+    assert orders == ["abc", "bca", "cab", "abc"]
 
 
 @pytest.mark.parametrize("value", ["a,b", " a , b ", '["a", "b"]', "a,b,a"])

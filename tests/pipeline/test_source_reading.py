@@ -18,7 +18,7 @@ from gateway_spark.options import source_options
 from gateway_spark.reading import Task, batches, loss_rule
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.source import GatewaySource
-from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker
+from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
 
 
 def reader(broker: FakeBroker, **options: str) -> BatchReader:
@@ -72,6 +72,17 @@ def test_messages_are_the_same_for_any_split_of_answers(
 def test_a_table_has_every_message_once(broker: FakeBroker, wish: dict[str, str]) -> None:
     broker.batch_rows = 8
     assert offsets(reader(broker, **wish)) == list(range(5, 105))
+
+
+def test_tasks_read_from_different_nodes(broker: FakeBroker) -> None:
+    with fake_broker() as other:
+        other.declare("orders", 5, 105)
+        urls = f"http://127.0.0.1:{broker.port},http://127.0.0.1:{other.port}"
+        source = GatewaySource({"urls": urls, "queue": "orders", "minPartitions": "4"})
+        made = source.reader(source.schema())
+        assert isinstance(made, BatchReader)
+        assert offsets(made) == list(range(5, 105))
+        assert (broker.requests.count("GET read"), other.requests.count("GET read")) == (2, 2)
 
 
 def test_the_number_of_tasks_can_be_chosen(broker: FakeBroker) -> None:

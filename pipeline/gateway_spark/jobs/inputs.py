@@ -36,6 +36,7 @@ def add_connection_options(parser: ArgumentParser) -> None:
     """Add the options of the broker's address and the user."""
     group = parser.add_argument_group("the broker")
     group.add_argument("--url", help="the broker's management port (default: http://127.0.0.1:15672)")
+    group.add_argument("--urls", metavar="URL,URL", help="instead: the management ports of a cluster's nodes")
     group.add_argument("--vhost", help="the virtual host (default: / for a broker, all for an archive)")
     group.add_argument("--username", help="the user (default: guest)")
     group.add_argument("--password-file", metavar="FILE", help="the file with the password")
@@ -134,6 +135,7 @@ def connection_options(options: Namespace) -> dict[str, str]:
     """Return the options of the connection, and those given by ``--option``."""
     named: Mapping[str, str | None] = {
         "url": options.url,
+        "urls": options.urls,
         "vhost": options.vhost,
         "username": options.username,
         "passwordFile": options.password_file,
