@@ -152,7 +152,7 @@ class Consuming(Subscriber):
         """Cancel all consumers, and requeue their deliveries at their old positions (R88)."""
         consumers = list(self._consumer_by_tag.values())
         self._consumer_by_tag.clear()
-        leave(consumers, (self._ledger.clear(),), self._end)
+        leave(consumers, self._ledger.in_parts(), self._end)
         self.replies.abandon()
         self._transaction, self._settle = None, settle_all
 

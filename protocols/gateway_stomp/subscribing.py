@@ -1,6 +1,6 @@
 """SUBSCRIBE and UNSUBSCRIBE: the subscriptions of one connection (1.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gateway.kernel.clock import drained
@@ -144,8 +144,7 @@ class Subscribing:
         self._consumer_by_tag.clear()
         self._left.clear()
         self._unchecked.clear()
-        deliveries = (subscription.ledger.clear() for subscription in drained(subscriptions))
-        leave(consumers, deliveries, lambda consumer: self._leave(consumer.queue))
+        leave(consumers, _unsettled(subscriptions), lambda consumer: self._leave(consumer.queue))
 
     def resume(self) -> None:
         """Resume the subscriptions that waited while the outbox was full."""
@@ -262,6 +261,12 @@ class Subscribing:
         if current is None:
             current = self._left.setdefault(subscription.tag, subscription)
         current.ledger.restore(deliveries)
+
+
+def _unsettled(subscriptions: list[Subscription]) -> Iterator[list[Delivery]]:
+    """Yield the deliveries of all subscriptions in parts, and remove them."""
+    for subscription in drained(subscriptions):
+        yield from subscription.ledger.in_parts()
 
 
 def _ack_mode(mode: str) -> AckMode:

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.kernel.untracked import untracked
+
 if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
     from gateway.kernel.messages.queued_message import QueuedMessage
@@ -108,7 +110,7 @@ class BufferedRuns:
             if first == len(wanted) or wanted[first] > run.entries[-1].position:
                 continue
             gone = [entry for entry in run.entries if entry.position in positions]
-            run.entries = [entry for entry in run.entries if entry.position not in positions]
+            run.entries = untracked([entry for entry in run.entries if entry.position not in positions])
             self._give_back(run, sum(room_of(entry) for entry in gone))
             taken += gone
         if taken:

@@ -13,6 +13,7 @@ from gateway.kernel.backlog.ready import Ready
 from gateway.kernel.backlog.waiting import Waiting, WaitingRow
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.messages.paged_segment import PagedSegment
+from gateway.kernel.untracked import untracked
 
 if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
@@ -150,7 +151,7 @@ class PriorityReady(Waiting):
 
     def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
         """Remove everything; return the entries that were in memory and the paged segments."""
-        entries: list[QueuedMessage] = []
+        entries: list[QueuedMessage] = untracked([])
         segments: list[PagedSegment] = []
         for row in self._served():
             in_memory, paged = row.clear()

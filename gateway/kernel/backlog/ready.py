@@ -17,6 +17,7 @@ from gateway.kernel.backlog.paged_segments import PagedSegments
 from gateway.kernel.backlog.requeued import Requeued
 from gateway.kernel.backlog.waiting import WaitingRow
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
+from gateway.kernel.untracked import untracked
 
 if TYPE_CHECKING:
     from gateway.kernel.backlog.memory_budget import MemoryBudget
@@ -74,10 +75,10 @@ class Ready(WaitingRow):
         self._resident = resident
         self._segment_length = min(SEGMENT_LENGTH, resident)
         self._returned: Requeued | None = None
-        self._head: deque[QueuedMessage] = deque()
+        self._head: deque[QueuedMessage] = untracked(deque())
         self._kept: BufferedRuns | None = None
         self._paged: PagedSegments | None = None
-        self._tail: list[QueuedMessage] = []
+        self._tail: list[QueuedMessage] = untracked([])
         self._gathered = 0
         self._is_deferred = False
 
@@ -253,8 +254,8 @@ class Ready(WaitingRow):
         """Remove the messages at these positions; return them in the order of their positions."""
         removed = [entry for entry in (*self._head, *self._tail) if entry.position in positions]
         if removed:
-            self._head = deque(entry for entry in self._head if entry.position not in positions)
-            self._tail = [entry for entry in self._tail if entry.position not in positions]
+            self._head = untracked(deque(entry for entry in self._head if entry.position not in positions))
+            self._tail = untracked([entry for entry in self._tail if entry.position not in positions])
         if self._returned is not None:
             requeued = [self._pop_returned(position) for position in sorted(positions)]
             removed += [entry for entry in requeued if entry is not None]
@@ -336,14 +337,14 @@ class Ready(WaitingRow):
 
     def clear(self) -> "tuple[list[QueuedMessage], list[PagedSegment]]":
         """Remove everything; return the entries that were in memory and the paged segments."""
-        entries = sorted(self._returned or (), key=_position)
+        entries = untracked(sorted(self._returned or (), key=_position))
         entries += self._head
         if self._kept is not None:
             entries += self._kept.clear()
         entries += self._tail
         segments = list(self.paged())
-        self._returned, self._tail, self._kept, self._paged, self.length, self.bytes = None, [], None, None, 0, 0
-        self._gathered = 0
+        self._returned, self._kept, self._paged, self.length, self.bytes = None, None, None, 0, 0
+        self._tail, self._gathered = untracked([]), 0
         self._head.clear()
         return entries, segments
 
@@ -366,7 +367,7 @@ class Ready(WaitingRow):
             self._put_away(paged)
 
     def _put_away(self, paged: PagedSegments) -> None:
-        tail, self._tail, self._gathered = self._tail, [], 0
+        tail, self._tail, self._gathered = self._tail, untracked([]), 0
         if not paged:
             if self._kept is None:
                 self._kept = BufferedRuns(self._reserve)
@@ -409,7 +410,7 @@ class Ready(WaitingRow):
             self._head.extend(self._paged_in(segment))
         if not self._head:
             self._head.extend(self._tail)
-            self._tail, self._gathered = [], 0
+            self._tail, self._gathered = untracked([]), 0
             if len(self._head) < self._resident:
                 self._kept = self._paged = None
 

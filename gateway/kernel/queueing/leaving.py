@@ -1,13 +1,13 @@
 """The end of a client's consumers: they are cancelled, and what they hold is requeued; in slices if they are many."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.clock import drained
 from gateway.kernel.queueing.consumer import Consumer, Outlet, Subscriber
-from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.ledger import settle_all, settlement_steps
+from gateway.kernel.queueing.ledger import requeue_all, requeuing_steps
+from gateway.kernel.untracked import untracked
 
 if TYPE_CHECKING:
     from gateway.kernel.messages.message import Message
@@ -46,19 +46,16 @@ class DepartedSubscriber(Subscriber):
         """Do nothing: the client is gone."""
 
 
-def leave(consumers: list[Consumer], deliveries: "Iterable[list[Delivery]]", end: Callable[[Consumer], None]) -> None:
+def leave(consumers: list[Consumer], deliveries: "Iterator[list[Delivery]]", end: Callable[[Consumer], None]) -> None:
     """Cancel all consumers of a channel, requeue their deliveries at their old positions, then ``end`` each consumer.
 
     Many are cancelled in later turns. Until then they get no messages, though their queues still count them. The
-    ``deliveries`` come in parts, one for each subscription if these have their own; they too are read in later turns.
+    ``deliveries`` come in parts; if they are many, they too are read in later turns.
     """
     if not consumers or (len(consumers) <= MOST_CANCELLED and not consumers[0].queue.budget.is_spent()):
         for consumer in consumers:
             consumer.queue.cancel(consumer)
-        unsettled: list[Delivery] = []
-        for part in deliveries:
-            unsettled = _joined(unsettled, part)
-        settle_all(unsettled, DeliveryOutcome.REQUEUED)
+        requeue_all(deliveries)
         for consumer in consumers:
             end(consumer)
         return
@@ -68,27 +65,14 @@ def leave(consumers: list[Consumer], deliveries: "Iterable[list[Delivery]]", end
     consumers[0].queue.clock.background.add_later(_leaving(consumers, deliveries, end))
 
 
-def _joined(unsettled: "list[Delivery]", part: "list[Delivery]") -> "list[Delivery]":
-    """Add a part to a list. The first part becomes the list: a copy of 300,000 deliveries takes 5 ms."""
-    if not unsettled:
-        return part
-    unsettled += part
-    return unsettled
-
-
 def _leaving(
-    consumers: list[Consumer], deliveries: "Iterable[list[Delivery]]", end: Callable[[Consumer], None]
+    consumers: list[Consumer], deliveries: "Iterator[list[Delivery]]", end: Callable[[Consumer], None]
 ) -> Iterator[None]:
-    unsettled: list[Delivery] = []
-    for number, part in enumerate(deliveries, 1):
-        unsettled = _joined(unsettled, part)
-        if number % _STEP == 0:
-            yield
     for first in range(0, len(consumers), _STEP):
         for consumer in islice(consumers, first, first + _STEP):
             consumer.queue.cancel(consumer)
         yield
-    yield from settlement_steps(unsettled, DeliveryOutcome.REQUEUED)
+    yield from requeuing_steps(deliveries, untracked([]))
     for consumer in drained(consumers):
         end(consumer)
         yield

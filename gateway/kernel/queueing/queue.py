@@ -143,8 +143,8 @@ class Queue(QueueLike):
             feature_dispatch.refused(message, kept_out.reason)
             return kept_out.reason
         self.counters.publish += 1
-        consumer = None if self.ready.length else self.consumers.next()
-        if consumer is None and self.selecting is not None:
+        consumer = None if self.ready.length or self._pauses else self.consumers.next()
+        if consumer is None and self.selecting is not None and not self._pauses:
             consumer = self.selecting.consumer_for(message)
         if consumer is not None and not consumer.needs_settling:
             self.counters.deliver_no_ack += 1

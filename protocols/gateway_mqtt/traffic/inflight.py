@@ -8,7 +8,7 @@ from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue, Credit
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.ledger import while_paused
+from gateway.kernel.queueing.ledger import in_slices, while_paused
 from gateway_mqtt.codec.encoding import PUBREL, ack
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.packet_types import PacketType
@@ -136,7 +136,7 @@ class Inflight:
         """
         packet_ids, deliveries = list(self.deliveries), list(self.deliveries.values())
         self.deliveries.clear()  # the dict is shared, so it is cleared and not replaced
-        return while_paused(deliveries, self._returning(packet_ids, deliveries))
+        return while_paused(in_slices(deliveries), self._returning(packet_ids, deliveries))
 
     def _returning(self, packet_ids: list[int], deliveries: list[InflightDelivery]) -> Iterator[None]:
         for number, (packet_id, delivery) in enumerate(zip(packet_ids, drained(deliveries), strict=True), 1):

@@ -1,13 +1,16 @@
 """The ledger of unsettled deliveries: tags rise; one tag, or all up to one, can be removed (R87)."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from gateway.kernel.queueing.consumer import Consumer, Outlet, Subscriber
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Ledger, settlement_steps
+from gateway.kernel.queueing.ledger import MOST_AT_ONCE, Delivery, Ledger, requeue_all, settlement_steps
 from gateway.kernel.queueing.queue import Queue
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker, Recipient
+from tests.clocks import TurnClock
 
 
 @pytest.fixture
@@ -110,3 +113,42 @@ def test_no_message_is_requeued_before_the_queues_of_very_many_deliveries_are_pa
     assert (len(first), deliveries) == (2 * MOST_AT_ONCE, [])
     assert second.counters.deliver == 3
     assert second.counters.redeliver == 2
+
+
+def test_all_deliveries_can_be_removed_in_parts(broker: MemoryBroker, vhost: VirtualHost) -> None:
+    queue, ledger, count = vhost.declare_queue("q"), Ledger(), 3 * MOST_AT_ONCE + 1
+    for _ in range(count):
+        add_delivery(ledger, broker, queue)
+    parts = ledger.in_parts()
+    assert not len(ledger)
+    assert add_delivery(ledger, broker, queue) == count + 1
+    assert [delivery.tag for part in parts for delivery in part] == list(range(1, count + 1))
+    assert [delivery.tag for delivery in ledger] == [count + 1]
+
+
+def test_very_many_deliveries_are_read_in_several_turns_while_their_queue_is_paused() -> None:
+    clock = TurnClock(is_ticking=False)
+    broker = MemoryBroker(clock=clock)
+    queue, ledger, count = broker.vhost.declare_queue("q"), Ledger(), 12 * MOST_AT_ONCE
+    for _ in range(count):
+        add_delivery(ledger, broker, queue)
+    recipient, read = Recipient(), list[int]()
+    recipient.consume(queue)
+
+    def parts() -> Iterator[list[Delivery]]:
+        for part in ledger.in_parts():
+            read.append(len(part))
+            yield part
+
+    clock.is_ticking = True
+    requeue_all(parts())
+    assert MOST_AT_ONCE < sum(read) < count
+    broker.publish("q")
+    assert not queue.counters.deliver
+    clock.is_ticking = False
+    while clock.turn():
+        pass
+    assert sum(read) == count
+    assert (queue.counters.deliver, queue.counters.redeliver) == (count + 1, count)
+    positions = [delivery.entry.position for delivery in recipient.ledger]
+    assert positions == sorted(positions)
