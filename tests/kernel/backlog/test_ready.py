@@ -4,12 +4,13 @@ Rules: R136.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
-from gateway.kernel.backlog.ready import RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
+from gateway.kernel.backlog.ready import PAGED_IN, RESIDENT_BYTES, SEGMENT_BYTES, SEGMENT_LENGTH
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
-from gateway.kernel.queueing.queue import RESIDENT_MESSAGES
+from gateway.kernel.queueing.queue import RESIDENT_MESSAGES, Queue
 from gateway.testing import MemoryBroker, Recipient
 
 
@@ -145,6 +146,19 @@ def test_draining_a_long_queue_keeps_a_bounded_number_in_memory(living_messages:
 
 
 # ---- Large messages --------------------------------------------------------------------------------------------------
+
+
+def test_a_message_pages_in_a_small_part_of_a_segment() -> None:
+    broker, count = MemoryBroker(), RESIDENT_MESSAGES + 4 * SEGMENT_LENGTH
+    queue = broker.vhost.declare_queue("q")
+    assert isinstance(queue, Queue)
+    fill(broker, numbered(count), persistent_every=0)
+    bodies, reads = [], [queue.disk_reads]
+    while (entry := queue.take()) is not None:
+        bodies.append(entry.message.body)
+        reads.append(queue.disk_reads)
+    assert bodies == numbered(count)
+    assert max(after - before for before, after in pairwise(reads)) == PAGED_IN
 
 
 @pytest.mark.parametrize("persistent_every", [0, 1, 2])
