@@ -1,5 +1,7 @@
 """One read of very many small SENDs is handled in several turns: in order, each once."""
 
+from itertools import pairwise
+
 import pytest
 
 from gateway.kernel.budget import WORK_PER_CLOCK_READING
@@ -40,7 +42,7 @@ def read(gateway: Gateway, **headers: str) -> tuple[Client, list[int]]:
         client.machine.receive(b"")
         lengths.append(len(queue))
     clock.is_ticking = False
-    return client, [after - before for before, after in zip(lengths, lengths[1:], strict=False)]
+    return client, [after - before for before, after in pairwise(lengths)]
 
 
 def test_a_turn_publishes_a_bounded_number_of_them(gateway: Gateway) -> None:
