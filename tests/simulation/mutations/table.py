@@ -172,8 +172,8 @@ MUTATIONS: Final = (
     Mutation(
         "unsettled deliveries are lost with their channel",
         "gateway.kernel.queueing.ledger",
-        "        removed = list(self._deliveries.values())\n        self._deliveries = {}\n",
-        "        removed = list(self._deliveries.values())[1:]\n        self._deliveries = {}\n",
+        "    values = iter(deliveries.values())\n    while part",
+        "    values = iter(list(deliveries.values())[1:])\n    while part",
     ),
     Mutation(
         "output waits for no sync",
