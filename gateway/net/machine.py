@@ -26,10 +26,14 @@ class Phase(Enum):
 
 
 class Driver(Protocol):
-    """The transport side of one connection, as its machine uses it: a ``PeerProtocol``, or a test double."""
+    """The transport side of one connection, as its machine uses it: a ``PeerProtocol``, or a test double.
+
+    ``is_resumed``: a node of the cluster goes on with a connection that another leader had.
+    """
 
     peer_host: str
     name: str
+    is_resumed: bool
 
     @property
     def certificate(self) -> CertificateSubject | None:

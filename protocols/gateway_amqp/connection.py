@@ -106,6 +106,11 @@ class Connection(Machine):
         return self.driver.name
 
     @property
+    def is_resumed(self) -> bool:
+        """Whether a node of the cluster goes on with a connection that another leader had."""
+        return self.driver.is_resumed
+
+    @property
     def vhost(self) -> VirtualHost | None:
         """The open virtual host, ``None`` before that."""
         return self.identity.vhost

@@ -22,6 +22,11 @@ class Host(Protocol):
     identity: PeerIdentity
     holdings: Holdings
 
+    @property
+    def is_resumed(self) -> bool:
+        """Whether a node of the cluster goes on with a connection that another leader had."""
+        ...
+
     def publishing(self) -> None:
         """Report that a channel publishes for the first time, or to a new target."""
         ...

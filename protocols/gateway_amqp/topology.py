@@ -1,5 +1,7 @@
 """The exchange and queue methods of AMQP 0-9-1 on one channel: declare, delete, bind, unbind, purge."""
 
+from typing import Final
+
 from pamqp import commands
 from pamqp.base import Frame
 
@@ -14,6 +16,9 @@ from gateway.kernel.routing.binding import Destination
 from gateway.kernel.routing.exchange import Exchange
 from gateway_amqp.methods import table_of
 from gateway_amqp.scope import Scope
+
+#: The beginning of the names that the broker chooses for queues.
+_GENERATED: Final = "amq.gen-"
 
 
 class Topology:
@@ -193,8 +198,8 @@ class Topology:
     def _declare(self, name: str, method: commands.Queue.Declare) -> QueueLike:
         is_server_named = not name
         if is_server_named:
-            name = self._generated = self._generated or f"amq.gen-{self._scope.token()}"
-        if not is_server_named and name not in self._scope.vhost.queue_by_name:
+            name = self._generated = self._generated or _GENERATED + self._scope.token()
+        if not (is_server_named or self._may_restore(name)) and name not in self._scope.vhost.queue_by_name:
             require_free("queue", name)
         self._require(Operation.CONFIGURE, "queue", name)
         self._require_dead_letters(name, table_of(method.arguments))
@@ -205,10 +210,14 @@ class Topology:
             owner=self._scope.host if method.exclusive else None,
             is_auto_delete=method.auto_delete,
             arguments=table_of(method.arguments),
-            is_server_named=is_server_named,
+            is_server_named=is_server_named or self._may_restore(name),
             claimant=self._scope.host,
             user=self._scope.origin.user,
         )
+
+    def _may_restore(self, name: str) -> bool:
+        """Whether a node of the cluster declares again a queue whose name a former leader chose."""
+        return self._scope.host.is_resumed and name.startswith(_GENERATED)
 
     def _queue_name(self, name: str) -> str:
         if name:

@@ -16,6 +16,7 @@ EXCEPTIONS: Final = {
     "broker/test_proxied.py": (1, "each byte arrives in a read of its own"),
     "broker/test_signals.py": (2, "a signal at some time in the start; a signal that a blocked process does not show"),
     "clusters/network.py": (2, "the delay of what passes; polling on the event loop of the proxies"),
+    "clusters/staying_clients.py": (3, "the pace of publishers; polling on the event loop of a client"),
     "clusters/test_partitions.py": (4, "how long a fault lasts; the time in which a leader would change again"),
     "durability/crash_trial.py": (1, "the time of the kill is the parameter"),
     "durability/test_archive_killed.py": (1, "the time of the kill is the parameter"),

@@ -1,5 +1,7 @@
 """The line by which a node introduces a connection that it forwards: a secret, the listener's name, the node's name.
 
+A ``+`` after the listener's name says that the client had another leader before, and that this one is to go on.
+
 A PROXY header with the client's address follows. The leader answers with one byte, then the client's bytes follow.
 """
 
@@ -19,21 +21,25 @@ TAKEN: Final = b"+"
 #: The longest line that is read, in bytes.
 LONGEST: Final = 1000
 
-_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(?: ([!-~]{1,800}))?\r\n")
+_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(\+?)(?: ([!-~]{1,800}))?\r\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """A connection of a listener that a node forwards. ``size`` is the length of the line in bytes."""
+    """A connection of a listener that a node forwards. ``size`` is the length of the line in bytes.
+
+    ``is_resumed``: another leader served the client before.
+    """
 
     listener: str
     node: str
     size: int
+    is_resumed: bool = False
 
 
-def encode_introduction(secret: str, listener: str, node: str = "") -> bytes:
+def encode_introduction(secret: str, listener: str, node: str = "", *, is_resumed: bool = False) -> bytes:
     """Return the line for a listener of a node."""
-    words = [_VERSION, secret.encode("ascii"), listener.encode("ascii")]
+    words = [_VERSION, secret.encode("ascii"), listener.encode("ascii") + b"+" * is_resumed]
     if node:
         words.append(quote(node, safe="@").encode("ascii"))
     return b" ".join(words) + b"\r\n"
@@ -53,5 +59,5 @@ def parse_introduction(data: bytes, secret: str) -> Introduction | None:
         raise ProtocolViolation("a malformed introduction of a node")
     if not compare_digest(found[1], secret.encode("ascii")):
         raise ProtocolViolation("a node with the secret of another cluster")
-    node = unquote((found[3] or b"").decode("ascii"), errors="replace")
-    return Introduction(found[2].decode("ascii"), node, found.end())
+    node = unquote((found[4] or b"").decode("ascii"), errors="replace")
+    return Introduction(found[2].decode("ascii"), node, found.end(), is_resumed=bool(found[3]))

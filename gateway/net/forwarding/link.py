@@ -6,6 +6,7 @@ of both transports is in memory. When one side has sent its end, the end is pass
 
 from collections.abc import Callable
 from typing import Any, Final
+from typing import Protocol as TypingProtocol
 
 from twisted.internet.interfaces import IHalfCloseableProtocol
 from twisted.internet.protocol import Protocol, connectionDone
@@ -27,13 +28,16 @@ _ANSWER_S: Final = 5.0
 class Side(Protocol):
     """One of the two connections. ``other`` is the opposite one, from the answer of the leader on.
 
-    ``count`` is called with the number of bytes of each read.
+    ``count`` is called with the number of bytes of each read. ``tap`` takes the bytes instead of the other side, if
+    there is one. ``leaving`` is asked at the end of this side, and returns whether it has taken care of that.
     """
 
     def __init__(self, clock: Clock, count: Callable[[int], None]) -> None:
         self.other: Side | None = None
         self.has_ended = False
         self.is_lost = False
+        self.tap: Callable[[bytes], None] | None = None
+        self.leaving: Callable[[], bool] = lambda: False
         self._clock = clock
         self._count = count
         self._lingering: Timer | None = None
@@ -53,13 +57,18 @@ class Side(Protocol):
     def dataReceived(self, data: bytes) -> None:
         """Pass bytes on."""
         self._count(len(data))
-        if self.other is not None:
+        if self.tap is not None:
+            self.tap(data)
+        elif self.other is not None:
             other: Any = self.other.transport
             other.write(data)
 
     def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
         """Pass the end on, after the bytes before it."""
         self.has_ended = True
+        if self.leaving():
+            self.abort()
+            return
         other = self.other
         if other is None or other.has_ended:
             self.finish()
@@ -69,7 +78,7 @@ class Side(Protocol):
         transport: Any = other.transport
         transport.unregisterProducer()
         transport.loseWriteConnection()
-        self._linger()
+        self.linger()
 
     def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
         """Do nothing: the other direction may go on."""
@@ -79,7 +88,7 @@ class Side(Protocol):
         self.is_lost = True
         if self._lingering is not None:
             self._lingering.cancel()
-        if self.other is not None:
+        if not self.leaving() and self.other is not None:
             self.other.finish()
 
     def finish(self) -> None:
@@ -88,7 +97,7 @@ class Side(Protocol):
         if not self.is_lost:
             transport.unregisterProducer()
             transport.loseConnection()
-            self._linger()
+            self.linger()
 
     def abort(self) -> None:
         """Close this side at once."""
@@ -96,9 +105,34 @@ class Side(Protocol):
         if not self.is_lost and transport is not None:
             transport.abortConnection()
 
-    def _linger(self) -> None:
+    def linger(self) -> None:
+        """Close this side at once after a while."""
         if self._lingering is None and not self.is_lost:
             self._lingering = self._clock.call_later(LINGER_S, self.abort)
+
+
+class ClientRelay(TypingProtocol):
+    """The relay of a client of which enough is remembered; see ``gateway/net/forwarding/relay.py``."""
+
+    left_in_order: bool
+    is_resumed: bool
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether a new leader is being told what the former one knew."""
+        ...
+
+    def join(self, leader: Side) -> None:
+        """Pass bytes on to this leader, and back."""
+        ...
+
+    def beat(self) -> None:
+        """Send the client a sign of life in time, while no leader does."""
+        ...
+
+    def give_up(self, reason: str) -> None:
+        """Tell the client that its connection ends."""
+        ...
 
 
 class LeaderSide(Side):
@@ -128,6 +162,8 @@ class LeaderSide(Side):
     def dataReceived(self, data: bytes) -> None:
         """Take the answer, and pass the bytes after it on."""
         if self.other is None:
+            if self._answered is None:  # the client has gone on to another leader
+                return
             if data[:1] != TAKEN:
                 self.abort()
                 return
@@ -158,7 +194,7 @@ class LeaderSide(Side):
 class ClientSide(Side):
     """The connection of a client. It is not read before the leader takes it.
 
-    ``made`` and ``lost`` are called at its begin and its end.
+    ``made`` and ``lost`` are called at its begin and its end. A client with a ``relay`` can outlive the leader.
     """
 
     def __init__(
@@ -170,6 +206,7 @@ class ClientSide(Side):
     ) -> None:
         super().__init__(clock, count)
         self.until_s = 0.0
+        self.relay: ClientRelay | None = None
         self._made = made
         self._lost = lost
 
@@ -187,12 +224,22 @@ class ClientSide(Side):
 
     def join(self, leader: LeaderSide) -> None:
         """Pass bytes on to the leader, and back."""
+        if self.relay is not None:
+            self.relay.join(leader)
+            return
         self.produce_for(leader)
         leader.produce_for(self)
         transport: Any = self.transport
         transport.resumeProducing()
 
+    def give_up(self, reason: str) -> None:
+        """Close the connection, after a notice if the client can be told."""
+        if self.relay is not None and self.relay.is_resumed:
+            self.relay.give_up(reason)
+        else:
+            self.abort()
+
     def leave(self) -> None:
-        """Close both connections; that to the leader at once."""
+        """Leave the leader at once; without a relay that closes the client too."""
         if self.other is not None:
             self.other.abort()

@@ -10,10 +10,15 @@ from twisted.internet.protocol import ClientFactory, Factory
 from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock, Timer
+from gateway.logs import StructuredLog
 from gateway.net.forwarding.introduction import encode_introduction
 from gateway.net.forwarding.link import ClientSide, LeaderSide
+from gateway.net.forwarding.relay import ResumingRelay
+from gateway.net.forwarding.resumable import Resumable
 from gateway.net.hangup import HangUpWatch, hang_up_of
 from gateway.net.proxy_header import encode
+
+_log: Final = StructuredLog("forwarding")
 
 #: The time between two looks at waiting clients and at the leader, in seconds.
 _TICK_S: Final = 0.25
@@ -27,6 +32,9 @@ Address: TypeAlias = tuple[str, int]
 #: How long a client is held while there is no leader, in seconds: longer than a usual election.
 HOLD_S: Final = 15.0
 
+#: How long a leader may take to go on with a client, in seconds.
+_RESTORE_S: Final = 10.0
+
 #: So many clients of a listener are held at a time; further ones are refused.
 MOST_WAITING: Final = 10_000
 
@@ -37,7 +45,7 @@ _MOST_ATTEMPTS: Final = 64
 @dataclass(slots=True)
 class ForwardingCounts:
     """The connections that are open, those that wait for a leader, all so far, those for which there was no leader in
-    time, and the bytes of clients and of the leader.
+    time, the bytes of clients and of the leader, and how often a client went on with another leader.
     """
 
     open: int = 0
@@ -46,6 +54,15 @@ class ForwardingCounts:
     expired: int = 0
     received: int = 0
     sent: int = 0
+    resumed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The leader of an epoch, and the address at which it takes connections."""
+
+    address: Address
+    epoch: int = 0
 
 
 class LeaderConnector(ClientFactory):
@@ -68,8 +85,9 @@ class LeaderConnector(ClientFactory):
 class ForwardingFactory(Factory):
     """Serves the port of one ``listener`` of a ``node`` by the leader, whom the ``secret`` convinces.
 
-    ``leader`` returns the address at which the leader takes connections, or ``None``. Connections to a former leader
-    are closed when there is another one: a host that is gone does not say so.
+    ``leader`` returns the address at which the leader takes connections, or ``None``; ``epoch`` its epoch. Connections
+    to a former leader are closed when there is another one: a host that is gone does not say so. ``resumable`` returns
+    what remembers a new client, so that it can go on with another leader; ``None`` for a client that cannot.
     """
 
     noisy = False
@@ -83,18 +101,30 @@ class ForwardingFactory(Factory):
         clock: Clock,
         counts: ForwardingCounts,
         node: str = "",
+        epoch: Callable[[], int] = lambda: 0,
+        resumable: Callable[[], Resumable | None] = lambda: None,
     ) -> None:
         self.counts = counts
-        #: The clients that are connected to the leader, at an address.
-        self.linked: dict[ClientSide, Address] = {}
-        self._introduction = encode_introduction(secret, listener, node)
-        self._leader = leader
+        #: The clients that are connected to a leader.
+        self.linked: dict[ClientSide, Leader] = {}
+        self._introductions = {
+            is_resumed: encode_introduction(secret, listener, node, is_resumed=is_resumed)
+            for is_resumed in (False, True)
+        }
+        self._listener = listener
+        self._leader_address = leader
+        self._epoch = epoch
+        self._resumable = resumable
+        #: The leaders that clients which are held had before.
+        self._former: dict[ClientSide, Leader] = {}
+        #: The clients of which a leader is being told.
+        self._restoring: dict[ClientSide, None] = {}
         self._reactor = reactor
         self._clock = clock
         self._waiting: dict[ClientSide, LeaderSide | None] = {}
         self._next: deque[ClientSide] = deque()
         self._attempts = 0
-        self._last_leader: Address | None = None
+        self._last_leader: Leader | None = None
         self._timer: Timer | None = None
         self._hang_ups = HangUpWatch(reactor, self._hung_up)
 
@@ -108,7 +138,7 @@ class ForwardingFactory(Factory):
     def refuse_waiting(self) -> None:
         """Close the clients that wait for the leader."""
         for client in list(self._waiting):
-            client.abort()
+            self._give_up(client, "Node was put into maintenance mode")
 
     def close_clients(self) -> None:
         """Close all clients at once."""
@@ -119,19 +149,46 @@ class ForwardingFactory(Factory):
 
     def _client_made(self, client: ClientSide) -> None:
         self.counts.open += 1
-        self.counts.waiting += 1
         self.counts.connections += 1
-        client.until_s = self._clock.monotonic_s() + HOLD_S
-        self._waiting[client] = None
-        self._next.append(client)
+        resumable = self._resumable()
+        if resumable is not None:
+            client.relay = ResumingRelay(client, resumable, self._clock, lambda: self._client_held(client))
+        self._hold(client)
         self._attempt_more()
         self._hang_ups.add(client)
         self._tick_later()
 
+    def _hold(self, client: ClientSide) -> None:
+        self.counts.waiting += 1
+        self._waiting[client] = None
+        self._next.append(client)
+        if client not in self._restoring:  # it has the same time for all leaders that are lost on the way
+            client.until_s = self._clock.monotonic_s() + HOLD_S
+
+    def _client_held(self, client: ClientSide) -> None:
+        """Let a client wait for another leader: its own is lost."""
+        self._former[client] = self.linked.pop(client)
+        self._hold(client)
+        self._restoring[client] = None
+        self._hang_ups.add(client)
+        self._tick_later()
+        if len(self._waiting) > MOST_WAITING:
+            self._give_up(client, "too many clients wait for a leader of the cluster")
+
+    def _give_up(self, client: ClientSide, reason: str) -> None:
+        """Close a client that waits, after a notice if it can be told."""
+        self._no_longer_waiting(client)
+        client.give_up(reason)
+
     def _client_lost(self, client: ClientSide) -> None:
         self.counts.open -= 1
         self.linked.pop(client, None)
+        self._no_longer_waiting(client)
+
+    def _no_longer_waiting(self, client: ClientSide) -> None:
         self._hang_ups.remove(client)
+        self._former.pop(client, None)
+        self._restoring.pop(client, None)
         if client in self._waiting:
             self.counts.waiting -= 1
             attempt = self._waiting.pop(client)
@@ -152,29 +209,45 @@ class ForwardingFactory(Factory):
 
     # ---- The leader ----------------------------------------------------------------------------------------------
 
+    def _leader(self) -> Leader | None:
+        address = self._leader_address()
+        return None if address is None else Leader(address, self._epoch())
+
     def _attempt_more(self) -> None:
         """Connect waiting clients to the leader, the oldest first."""
         leader = self._leader()
-        while leader is not None and self._next and self._attempts < _MOST_ATTEMPTS:
+        if leader is None:
+            return
+        later = []
+        while self._next and self._attempts < _MOST_ATTEMPTS:
             client = self._next.popleft()
-            if client in self._waiting:
+            if client not in self._waiting:
+                continue
+            if self._has_just_ended(client, leader):
+                later.append(client)
+            else:
                 self._attempt(client, leader)
+        self._next.extendleft(reversed(later))
 
-    def _attempt(self, client: ClientSide, leader: Address) -> None:
+    def _has_just_ended(self, client: ClientSide, leader: Leader) -> bool:
+        """Whether this leader has said to the client that it ends: it may still take connections for a moment."""
+        return client.relay is not None and client.relay.left_in_order and self._former.get(client) == leader
+
+    def _attempt(self, client: ClientSide, leader: Leader) -> None:
         transport: Any = client.transport
         peer, host = transport.getPeer(), transport.getHost()
         header = encode((peer.host, peer.port), (host.host, host.port))
         side = LeaderSide(
             self._clock,
             self._count_sent,
-            self._introduction + header,
+            self._introductions[client in self._former] + header,
             lambda is_taken: self._attempted(client, side, leader, is_taken),
         )
         self._waiting[client] = side
         self._attempts += 1
-        self._reactor.connectTCP(*leader, LeaderConnector(side), _CONNECT_S)
+        self._reactor.connectTCP(*leader.address, LeaderConnector(side), _CONNECT_S)
 
-    def _attempted(self, client: ClientSide, side: LeaderSide, leader: Address, is_taken: bool) -> None:
+    def _attempted(self, client: ClientSide, side: LeaderSide, leader: Leader, is_taken: bool) -> None:
         self._attempts -= 1
         if not is_taken:  # again with the next tick: the leader may be about to serve
             self._waiting[client] = None
@@ -185,8 +258,15 @@ class ForwardingFactory(Factory):
         del self._waiting[client]
         self._hang_ups.remove(client)
         self.counts.waiting -= 1
-        self.linked[client] = leader
-        client.join(side)
+        former = self._former.pop(client, None)
+        if former == leader:  # it lives, and has closed this connection on purpose
+            side.abort()
+            client.abort()
+        else:
+            self.counts.resumed += former is not None
+            self.linked[client] = leader
+            client.until_s = max(client.until_s, self._clock.monotonic_s() + _RESTORE_S)
+            client.join(side)
         self._attempt_more()
 
     # ---- Time ----------------------------------------------------------------------------------------------------
@@ -200,10 +280,28 @@ class ForwardingFactory(Factory):
         now_s = self._clock.monotonic_s()
         for client in [each for each in self._waiting if each.until_s <= now_s]:
             self.counts.expired += 1
-            client.abort()
+            self._give_up(client, "no node of the cluster leads in time")
+        self._watch_restored(now_s)
         self._leave_former_leader()
         self._attempt_more()
         self._tick_later()
+
+    def _watch_restored(self, now_s: float) -> None:
+        """Keep clients alive that had a leader and have none yet; end those of which the next one is told too long."""
+        resumed = 0
+        for client in list(self._restoring):
+            assert client.relay is not None
+            is_waiting = client in self._waiting
+            if not is_waiting and not client.relay.is_restoring:
+                del self._restoring[client]
+                resumed += 1
+            elif not is_waiting and client.until_s <= now_s:
+                self.counts.expired += 1
+                self._give_up(client, "the next leader of the cluster could not go on in time")
+            else:
+                client.relay.beat()
+        if resumed:
+            _log.info("clients go on with another leader", listener=self._listener, clients=resumed)
 
     def _leave_former_leader(self) -> None:
         leader = self._leader()

@@ -68,6 +68,7 @@ class ForwardedConnection(Protocol):
             return
         self._factory.nodes[transport] = introduction.node
         keep_alive(transport)
+        transport.is_resumed = introduction.is_resumed
         transport.write(TAKEN)
         hand_over(transport, ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address), rest)
 

@@ -68,7 +68,7 @@ class ClusterMember:
         self._clock = ReactorClock(reactor, lambda: None)  # never paused: the lease is renewed during a recovery
         self._ready: Callable[[], None] = lambda: None
         self._progress: Callable[[str], None] = lambda text: None
-        self._ports = MemberPorts(self.settings, reactor, self._clock, self._forwarding_target)
+        self._ports = MemberPorts(self.settings, reactor, self._clock, self._forwarding_target, self._leading_epoch)
         self._engine: Engine | None = None
         self._members: Members | None = None
         self._leadership: Leadership | None = None
@@ -369,6 +369,11 @@ class ClusterMember:
         """Return the address at which the leader takes forwarded connections."""
         lease = None if self._leadership is None else self._leadership.leader
         return None if lease is None else lease.forwarding
+
+    def _leading_epoch(self) -> int:
+        """Return the epoch of the leader."""
+        lease = None if self._leadership is None else self._leadership.leader
+        return 0 if lease is None else lease.epoch
 
 
 class _Once:

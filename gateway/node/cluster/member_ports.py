@@ -30,9 +30,15 @@ _NOTICE_S: Final = 10.0
 #: The listeners that a drained node closes: the API stays open.
 _FOR_CLIENTS: Final = frozenset(listener.name for listener in LISTENERS)
 
+#: What remembers the clients of a listener.
+_RESUMABLES: Final = {listener.name: listener.resumable for listener in LISTENERS}
+
 
 class MemberPorts:
-    """The bound ports of one member. ``leader`` returns the address at which the leader takes connections."""
+    """The bound ports of one member.
+
+    ``leader`` returns the address at which the leader takes connections, ``epoch`` its epoch.
+    """
 
     def __init__(
         self,
@@ -40,11 +46,13 @@ class MemberPorts:
         reactor: Any,  # Any: Twisted's interfaces are not types
         clock: Clock,
         leader: Callable[[], tuple[str, int] | None],
+        epoch: Callable[[], int],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._clock = clock
         self._leader = leader
+        self._epoch = epoch
         self._clients = Listeners(reactor, clock, settings.bind)
         self._internal = Listeners(reactor, clock, settings.bind)
         self._secret = ""
@@ -97,7 +105,17 @@ class MemberPorts:
         self._leads, self._follows = False, True
         counts, own = self.forwarding_counts, self._settings.node
         for name in self._clients.addresses:
-            factory = ForwardingFactory(name, self._secret, self._leader, self._reactor, self._clock, counts, own)
+            factory = ForwardingFactory(
+                name,
+                self._secret,
+                self._leader,
+                self._reactor,
+                self._clock,
+                counts,
+                own,
+                self._epoch,
+                _RESUMABLES.get(name, lambda: None),
+            )
             self._forwarding[name] = factory
             self._clients.serve(name, factory)
         if self._is_drained:

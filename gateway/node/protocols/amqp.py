@@ -12,6 +12,7 @@ from gateway.version import VERSION
 from gateway_amqp import not_ready
 from gateway_amqp.header import AMQP
 from gateway_amqp.listener_context import AmqpContext
+from gateway_amqp.resuming.relayed_connection import RelayedConnection
 from gateway_amqp.server import AmqpFactory
 
 PLAIN_MECHANISMS: Final = "PLAIN AMQPLAIN"
@@ -31,6 +32,11 @@ class AmqpProtocol(ServedProtocol):
     def refusal(data: bytes, reason: str) -> bytes | None:
         """See ``ServedProtocol``."""
         return not_ready.refusal(data, reason)
+
+    @staticmethod
+    def resumable() -> RelayedConnection:
+        """See ``ServedProtocol``."""
+        return RelayedConnection()
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

@@ -11,6 +11,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.clock import Clock
 from gateway.kernel.messages.message import HeaderFormat
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.net.forwarding.resumable import Resumable
 from gateway.net.not_ready import NotReadyFactory
 from gateway.net.turn import Turn
 from gateway.net.websocket import Dialect, WebSocketFactory
@@ -56,6 +57,11 @@ class ServedProtocol(ABC):
 
         ``None`` waits for more of it, ``b""`` closes without an answer.
         """
+
+    @staticmethod
+    def resumable() -> Resumable | None:
+        """Return what remembers a connection that is passed to the leader of a cluster; ``None`` if nothing can."""
+        return None
 
     @abstractmethod
     def factory(self, *, is_tls: bool) -> Any:
@@ -116,6 +122,10 @@ class ProtocolListener:
     def is_proxied(self, settings: Settings) -> bool:
         """Whether its connections begin with a PROXY header."""
         return bool(getattr(settings, self._plain_name).proxy_protocol)
+
+    def resumable(self) -> Resumable | None:
+        """Return what remembers a new connection, so that it can outlive the leader; ``None`` if nothing can."""
+        return None if self.is_tls or self.is_web else self.protocol.resumable()
 
     @property
     def _plain_name(self) -> str:

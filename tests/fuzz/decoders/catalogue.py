@@ -15,6 +15,7 @@ from tests.fuzz.decoders.targets import (
     net,
     plugins,
     recording,
+    relayed,
     settings,
     stomp,
     store,
@@ -22,6 +23,7 @@ from tests.fuzz.decoders.targets import (
 
 _MODULES: Final = (
     amqp,
+    relayed,
     mqtt,
     stomp,
     connections,

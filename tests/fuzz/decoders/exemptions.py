@@ -34,6 +34,8 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.kernel.messages.message:HeaderFormat.properties": _INTERFACE,
     "gateway.kernel.messages.message:HeaderFormat.stamped": _INTERFACE,
     "gateway.kernel.streams.filters:Bloom.mask": _COMPUTES,
+    "gateway.net.forwarding.resumable:Resumable.receive_from_client": _INTERFACE,
+    "gateway.net.forwarding.resumable:Resumable.receive_from_leader": _INTERFACE,
     "gateway.management.http.downloads:Download.of_bytes": _WRITES,
     "gateway.management.metrics.exposition:compressed": _WRITES,
     "gateway.management.resources.access.users:UserUpdate.read": "it takes the fields that http-bodies decodes",

@@ -77,7 +77,8 @@ def _forwarding(data: bytes) -> None:
 
     require_any_cut(data, outcome)
     taken = attempt(ProtocolViolation, parse_introduction, data, _SECRET)
-    is_known = data.startswith(encode_introduction(_SECRET, "amqp"))
+    lines = tuple(encode_introduction(_SECRET, "amqp", is_resumed=is_resumed) for is_resumed in (False, True))
+    is_known = data.startswith(lines)
     is_taken = not refused(taken) and taken is not None and (taken.listener, taken.node) == ("amqp", "")
     require(is_taken is is_known, "the secret is needed", data)
 
@@ -208,6 +209,7 @@ TARGETS: Final = (
         lambda: (
             encode_introduction(_SECRET, "amqp") + b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\nAMQP",
             encode_introduction(_SECRET, "web_mqtt"),
+            encode_introduction(_SECRET, "amqp", is_resumed=True) + b"PROXY TCP4 192.0.2.7 198.51.100.1 1 5672\r\nAMQP",
             encode_introduction(_SECRET, "amqp", "node b"),
             encode_introduction("f" * 32, "amqp"),
         ),

@@ -1,0 +1,1 @@
+"""The memory that a follower has of an AMQP connection, so that another leader can go on with it."""
