@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The deadline of an example is 200 ms by default: too short for a busy machine.
-settings.register_profile("without deadline", deadline=None)
+from tests.effort import examples
+
+# The deadline of an example is 200 ms by default: too short for a busy machine. A test that does not say how many
+# examples it tries has Hypothesis' 100, and fewer where the others have fewer, too.
+settings.register_profile("without deadline", deadline=None, max_examples=examples(100))
 settings.load_profile("without deadline")
 
 _begun_modules: set[Path] = set()
