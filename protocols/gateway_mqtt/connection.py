@@ -314,6 +314,11 @@ class Connection(Machine):
             self.conversation.delivering.resume()
 
     @property
+    def is_resumed(self) -> bool:
+        """Whether a node of the cluster goes on with a connection that another leader had."""
+        return self.driver.is_resumed
+
+    @property
     def permissions(self) -> Permissions:
         """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
         return self.handshake.permissions

@@ -24,6 +24,11 @@ class Host(Protocol):
     max_packet_size: int
 
     @property
+    def is_resumed(self) -> bool:
+        """Whether a node of the cluster goes on with a connection that another leader had."""
+        ...
+
+    @property
     def permissions(self) -> Permissions:
         """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
         ...

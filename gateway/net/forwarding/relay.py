@@ -148,11 +148,14 @@ class ResumingRelay:
             own.unregisterProducer()
 
     def _part(self) -> None:
-        """Wait until a client that was told of the end has left; what it sends is not used."""
+        """End a client, or wait until one that was told of the end has left; what it sends is not used."""
         leader = self._leader
         self._detach()
         if leader is not None:
             leader.abort()
         for reason in (_NO_LEADER, _IS_FULL, _OUTPUT):
             self._valve.set(reason, is_closed=False)
-        self._client.linger()
+        if self._resumable.awaits_client:
+            self._client.linger()
+        else:
+            self._client.finish()

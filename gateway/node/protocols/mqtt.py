@@ -18,6 +18,7 @@ from gateway.version import VERSION
 from gateway_mqtt import not_ready
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
+from gateway_mqtt.resuming.relayed_session import RelayedSession
 from gateway_mqtt.server import MqttFactory
 from gateway_mqtt.sys_topics import SysTopics
 from gateway_mqtt.topics_change import TopicsChange
@@ -60,6 +61,11 @@ class MqttProtocol(ServedProtocol):
     def refusal(data: bytes, reason: str) -> bytes | None:
         """See ``ServedProtocol``."""
         return not_ready.refusal(data, reason)
+
+    @staticmethod
+    def resumable() -> RelayedSession:
+        """See ``ServedProtocol``."""
+        return RelayedSession()
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

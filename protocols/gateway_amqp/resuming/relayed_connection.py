@@ -59,6 +59,7 @@ class RelayedConnection:
     def __init__(self, most_logins: int = MOST_LOGINS) -> None:
         self.stage = RelayStage.GREETING
         self.has_leader_ended = False
+        self.awaits_client = True
         self._login = RelayedLogin()
         self._channels = RelayedChannels()
         self._restoration: Restoration | None = None

@@ -68,8 +68,13 @@ def decode_ack(version: int, packet_type: int, body: bytes) -> tuple[int, Reason
     return packet_id, reason, properties or None
 
 
-def decode_subscribe(version: int, flags: int, body: bytes, most: int = MAX_FILTERS) -> Subscribe:
-    """Decode a SUBSCRIBE (3.8) of at most ``most`` filters."""
+def decode_subscribe(
+    version: int, flags: int, body: bytes, most: int = MAX_FILTERS, *, is_resumed: bool = False
+) -> Subscribe:
+    """Decode a SUBSCRIBE (3.8) of at most ``most`` filters.
+
+    A node of a cluster that goes on with a connection (``is_resumed``) uses the options of 5.0 in any version.
+    """
     check_flags(version, PacketType.SUBSCRIBE, flags)
     packet_id, at = _read_packet_id(body)
     properties, at = _read_properties(version, body, at, PacketType.SUBSCRIBE)
@@ -78,7 +83,7 @@ def decode_subscribe(version: int, flags: int, body: bytes, most: int = MAX_FILT
         _require_fewer(len(requests), most)
         filter, at = _read_filter(body, at)
         options, at = read_octet(body, at, len(body))
-        requests.append(_request(version, filter, options))
+        requests.append(_request(5 if is_resumed else version, filter, options))
     if not requests:
         raise protocol_error("SUBSCRIBE without a filter")  # MQTT-3.8.3-2
     return Subscribe(packet_id, properties, tuple(requests))

@@ -1,0 +1,307 @@
+"""One MQTT connection that a follower passes to the leader, and to the next leader when that one is lost.
+
+Both directions are cut into packets. A connection that is not understood is passed on as it comes, and ends with the
+leader.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Final
+
+from gateway_mqtt.codec.encoding import PINGRESP, disconnect
+from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.packet_types import PacketType
+from gateway_mqtt.codec.properties import PropertyId
+from gateway_mqtt.codec.reasons import ReasonCode
+from gateway_mqtt.resuming.login import ConnectAnswer, RelayedLogin
+from gateway_mqtt.resuming.owed_answers import OwedAnswers
+from gateway_mqtt.resuming.packet_stream import PacketStream
+from gateway_mqtt.resuming.requests import RelayedRequests
+from gateway_mqtt.resuming.subscriptions import RelayedSubscriptions
+from gateway_mqtt.resuming.topic_aliases import RelayedAliases
+
+#: So many bytes of unanswered requests are kept; then the client is not read until the leader answers some.
+MOST_KEPT: Final = 4 * 2**20
+
+#: The packet identifier of the requests to a new leader; those of the client are sent after them.
+_OWN_ID: Final = 1
+
+_QOS: Final = 0x06
+_ERROR: Final = 0x80
+
+
+class Stage(Enum):
+    """How far the connection is."""
+
+    LOGIN = "login"
+    OPEN = "open"
+    HELD = "held"
+    CONNECTING = "connecting"
+    SUBSCRIBING = "subscribing"
+    PASSING = "passing"
+    OVER = "over"
+
+
+class RelayedSession:
+    """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
+
+    def __init__(self) -> None:
+        self.stage = Stage.LOGIN
+        self.has_leader_ended = False
+        self.awaits_client = False
+        self._login: RelayedLogin | None = None
+        self._requests = RelayedRequests()
+        self._answers = OwedAnswers()
+        self._aliases = RelayedAliases()
+        self._subscriptions = RelayedSubscriptions(4)
+        self._subscribing: Iterator[bytes] = iter(())
+        self._client = PacketStream()
+        self._leader = PacketStream()
+        self._early: list[bytes] = []
+        self._for_client: list[bytes] = []
+        self._for_leader: list[bytes] = []
+        self._is_closing = False
+
+    @property
+    def is_full(self) -> bool:
+        """See ``Resumable``."""
+        return self._requests.size > MOST_KEPT and self.stage is not Stage.PASSING
+
+    @property
+    def is_restoring(self) -> bool:
+        """See ``Resumable``."""
+        return self.stage in (Stage.CONNECTING, Stage.SUBSCRIBING)
+
+    @property
+    def is_over(self) -> bool:
+        """See ``Resumable``."""
+        return self.stage is Stage.OVER
+
+    @property
+    def heartbeat_s(self) -> int:
+        """See ``Resumable``. The broker answers the client's PINGREQ; a client that is held gets PINGRESP unasked."""
+        return 0 if self._login is None else self._login.keep_alive_s
+
+    def take_for_client(self) -> bytes:
+        """See ``Resumable``."""
+        taken, self._for_client = self._for_client, []
+        return b"".join(taken)
+
+    def take_for_leader(self) -> bytes:
+        """See ``Resumable``."""
+        taken, self._for_leader = self._for_leader, []
+        return b"".join(taken)
+
+    # From the client
+
+    def receive_from_client(self, data: bytes) -> None:
+        """See ``Resumable``."""
+        if self.stage is Stage.PASSING:
+            self._for_leader.append(data)
+        elif self.stage is Stage.HELD or self.is_restoring:
+            self._early.append(data)
+        elif self.stage is not Stage.OVER:
+            self._pass_packets(self._client, data, self._for_leader, self._from_client)
+
+    def _from_client(self, body: int, data: bytes) -> bytes:
+        """Note a packet of the client; return what the leader gets."""
+        kind = data[0] >> 4
+        if self._login is None:
+            return self._connect(kind, body, data)
+        if kind == PacketType.PUBLISH:
+            return self._publish(self._login.version, body, data)
+        if kind in (PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBCOMP):
+            packet_id, is_error = _acknowledged(body, data)
+            return data if self._answers.is_for_leader(kind, packet_id, is_error=is_error) else b""
+        if kind == PacketType.PUBREL:
+            answer = self._requests.released(_acknowledged(body, data)[0])
+            self._for_client.append(answer)
+            return b"" if answer else data
+        if kind == PacketType.SUBSCRIBE:
+            self._requests.sent(self._subscriptions.subscribe(data[body:]), data)
+        elif kind == PacketType.UNSUBSCRIBE:
+            self._requests.sent(self._subscriptions.unsubscribe(data[body:]), data)
+        elif kind == PacketType.DISCONNECT:
+            self._is_closing = True
+        return data
+
+    def _connect(self, kind: int, body: int, data: bytes) -> bytes:
+        login = RelayedLogin(data[body:]) if kind == PacketType.CONNECT and not self._client.is_cut else None
+        if login is None or not login.can_be_repeated:
+            self.stage = Stage.PASSING
+        else:
+            self._login = login
+            self._subscriptions = RelayedSubscriptions(login.version)
+        return data
+
+    def _publish(self, version: int, body: int, data: bytes) -> bytes:
+        """Keep a PUBLISH of QoS 1 or 2. An alias that this leader does not know yet gets its topic."""
+        whole = data
+        if version == 5 and not self._client.is_cut:
+            data, whole = self._aliases.with_topic(data, body)
+        if data[0] & _QOS:
+            self._requests.sent(_publish_id(body, data), whole, is_whole=not self._client.is_cut)
+        return data
+
+    # From the leader
+
+    def receive_from_leader(self, data: bytes) -> None:
+        """See ``Resumable``."""
+        if self.stage is Stage.PASSING:
+            self._for_client.append(data)
+        elif self.stage not in (Stage.HELD, Stage.OVER):
+            self._pass_packets(self._leader, data, self._for_client, self._from_leader)
+
+    def _from_leader(self, body: int, data: bytes) -> bytes:
+        """Note a packet of the leader; return what the client gets."""
+        if self.has_leader_ended or self.stage is Stage.OVER:
+            return b""
+        kind = data[0] >> 4
+        if kind == PacketType.CONNACK:
+            return self._connected(body, data)
+        if kind == PacketType.PUBLISH:
+            if qos := (data[0] & _QOS) >> 1:
+                self._answers.delivered(qos, _publish_id(body, data))
+        elif kind == PacketType.PUBREL:
+            self._answers.released(_acknowledged(body, data)[0])
+        elif kind in (PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBCOMP):
+            packet_id, is_error = _acknowledged(body, data)
+            self._requests.answered(kind, packet_id, is_error=is_error)
+        elif kind in (PacketType.SUBACK, PacketType.UNSUBACK):
+            return self._subscribed(kind, body, data)
+        elif kind == PacketType.DISCONNECT:
+            return self._disconnected(body, data)
+        return data
+
+    def _connected(self, body: int, data: bytes) -> bytes:
+        assert self._login is not None
+        answer = ConnectAnswer(self._login.version, data[body:])
+        if self.stage is Stage.LOGIN:
+            self.stage = Stage.PASSING if answer.reason.is_error else Stage.OPEN
+            self._login.accepted(answer)
+            return data
+        if answer.reason.is_error:
+            self._end(answer.reason, f"the next leader of the cluster refused the connection: {answer.reason.name}")
+        elif answer.has_session:
+            self._go_on()
+        elif self._may_lose:
+            self._end(ReasonCode.SERVER_SHUTTING_DOWN, "the next leader of the cluster does not have the session")
+        else:
+            self._for_client.append(self._requests.session_lost())
+            self.stage = Stage.SUBSCRIBING
+            self._subscribing = self._subscriptions.again(_OWN_ID)
+            self._subscribe_more()
+        return b""
+
+    @property
+    def _may_lose(self) -> bool:
+        """Whether a leader without the session would break a promise of QoS 2."""
+        return self._requests.may_repeat or self._answers.has_exactly_once
+
+    def _subscribe_more(self) -> None:
+        request = next(self._subscribing, None)
+        if request is None:
+            self._go_on()
+        else:
+            self._for_leader.append(request)
+
+    def _subscribed(self, kind: int, body: int, data: bytes) -> bytes:
+        if self.stage is Stage.SUBSCRIBING:
+            self._subscribe_more()
+            return b""
+        noted = self._subscriptions.subscribed if kind == PacketType.SUBACK else self._subscriptions.unsubscribed
+        self._requests.answered(kind, noted(data[body:]))
+        return data
+
+    def _disconnected(self, body: int, data: bytes) -> bytes:
+        """Leave a leader that ends in order; pass on any other end."""
+        reason = data[body] if len(data) > body else 0
+        if reason == ReasonCode.SERVER_SHUTTING_DOWN and self.stage is not Stage.LOGIN and not self._is_closing:
+            self.has_leader_ended = True
+            return b""
+        self.stage = Stage.PASSING
+        return data
+
+    # Packets
+
+    def _pass_packets(
+        self, stream: PacketStream, data: bytes, outgoing: list[bytes], note: Callable[[int, bytes], bytes]
+    ) -> None:
+        """Pass whole packets on, or what takes their place; keep the rest until it is whole."""
+        try:
+            for body, packet in stream.cut(data):
+                is_followed = body and self.stage is not Stage.PASSING
+                outgoing.append(self._noted(note, body, packet) if is_followed else packet)
+        except MqttError:
+            self.stage = Stage.PASSING
+        if self.stage is Stage.PASSING:
+            self._for_leader.append(self._client.take())
+            self._for_client.append(self._leader.take())
+
+    def _noted(self, note: Callable[[int, bytes], bytes], body: int, packet: bytes) -> bytes:
+        try:
+            return note(body, packet)
+        except (MqttError, IndexError, ValueError):
+            self.stage = Stage.PASSING
+            return packet
+
+    # Another leader
+
+    def leader_lost(self) -> bool:
+        """See ``Resumable``."""
+        self._for_leader.clear()
+        self.has_leader_ended = False
+        if self.stage in (Stage.LOGIN, Stage.PASSING, Stage.OVER) or self._is_closing or self._login is None:
+            return False
+        is_cut = self._leader.is_cut or self._client.is_cut or not self._requests.are_whole
+        if is_cut or (not self._login.has_durable_session and self._may_lose):
+            self.give_up("the leader of the cluster changed, and the connection could not be moved to the next one")
+            return False
+        self._leader.take()
+        self._answers.leader_lost()
+        self._aliases.leader_lost()
+        self.stage = Stage.HELD
+        return True
+
+    def leader_found(self) -> None:
+        """See ``Resumable``."""
+        assert self._login is not None
+        self.stage = Stage.CONNECTING
+        self._for_leader.append(self._login.again())
+
+    def _go_on(self) -> None:
+        """Continue where the former leader ended: with what it did not answer."""
+        self.stage = Stage.OPEN
+        self._for_leader.append(self._requests.again())
+        early, self._early = b"".join(self._early), []
+        if early:
+            self.receive_from_client(early)
+
+    def give_up(self, reason: str) -> None:
+        """See ``Resumable``."""
+        self._end(ReasonCode.SERVER_SHUTTING_DOWN, reason)
+
+    def _end(self, code: ReasonCode, reason: str) -> None:
+        """End the connection; before 5.0 the client is told nothing."""
+        login = self._login
+        if login is not None and self.stage in (Stage.OPEN, Stage.HELD, Stage.CONNECTING, Stage.SUBSCRIBING):
+            properties = {PropertyId.REASON_STRING: reason} if login.explains else {}
+            self._for_client.append(disconnect(login.version, code, properties))
+        self.stage = Stage.OVER
+        self._for_leader.clear()
+
+    def beat(self) -> None:
+        """See ``Resumable``."""
+        if self.stage is Stage.HELD or self.is_restoring:
+            self._for_client.append(PINGRESP)
+
+
+def _acknowledged(body: int, data: bytes) -> tuple[int, bool]:
+    """Return the packet identifier of an acknowledgement, and whether it reports an error."""
+    return data[body] << 8 | data[body + 1], len(data) > body + 2 and data[body + 2] >= _ERROR
+
+
+def _publish_id(body: int, data: bytes) -> int:
+    """Return the packet identifier of a PUBLISH of QoS 1 or 2. It is in the first piece of a large one."""
+    at = body + 2 + (data[body] << 8 | data[body + 1])
+    return data[at] << 8 | data[at + 1]
