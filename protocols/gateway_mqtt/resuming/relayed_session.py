@@ -49,6 +49,7 @@ class RelayedSession:
         self.stage = Stage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
+        self._has_begun = False
         self._login: RelayedLogin | None = None
         self._requests = RelayedRequests()
         self._answers = OwedAnswers()
@@ -96,6 +97,10 @@ class RelayedSession:
 
     def receive_from_client(self, data: bytes) -> None:
         """See ``Resumable``."""
+        if not self._has_begun:
+            self._has_begun = True
+            if data[0] >> 4 != PacketType.CONNECT:
+                self.stage = Stage.PASSING
         if self.stage is Stage.PASSING:
             self._for_leader.append(data)
         elif self.stage is Stage.HELD or self.is_restoring:
@@ -118,9 +123,9 @@ class RelayedSession:
             self._for_client.append(answer)
             return b"" if answer else data
         if kind == PacketType.SUBSCRIBE:
-            self._requests.sent(self._subscriptions.subscribe(data[body:]), data)
+            self._requests.sent(kind, self._subscriptions.subscribe(data[body:]), data)
         elif kind == PacketType.UNSUBSCRIBE:
-            self._requests.sent(self._subscriptions.unsubscribe(data[body:]), data)
+            self._requests.sent(kind, self._subscriptions.unsubscribe(data[body:]), data)
         elif kind == PacketType.DISCONNECT:
             self._is_closing = True
         return data
@@ -140,7 +145,7 @@ class RelayedSession:
         if version == 5 and not self._client.is_cut:
             data, whole = self._aliases.with_topic(data, body)
         if data[0] & _QOS:
-            self._requests.sent(_publish_id(body, data), whole, is_whole=not self._client.is_cut)
+            self._requests.sent(PacketType.PUBLISH, _publish_id(body, data), whole, is_whole=not self._client.is_cut)
         return data
 
     # From the leader

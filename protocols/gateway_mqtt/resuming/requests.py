@@ -9,8 +9,9 @@ _DUP: Final = 0x08
 
 #: A PUBLISH of QoS 2, without DUP and RETAIN.
 _PUBLISH_2: Final = 0x34
+_WITHOUT_FLAGS: Final = 0xF6
 
-#: What ends each kind of request, or the first part of it: PUBREC ends the PUBLISH of QoS 2.
+#: The requests that each answer ends; PUBREC ends the PUBLISH of QoS 2.
 _ENDED_BY: Final = {
     PacketType.PUBACK: PacketType.PUBLISH,
     PacketType.PUBREC: PacketType.PUBLISH,
@@ -21,19 +22,19 @@ _ENDED_BY: Final = {
 
 
 class RelayedRequests:
-    """Owns the packets by packet identifier: PUBLISH of QoS 1 and 2, PUBREL, SUBSCRIBE and UNSUBSCRIBE.
+    """Owns the packets by kind and packet identifier: PUBLISH of QoS 1 and 2, PUBREL, SUBSCRIBE and UNSUBSCRIBE.
 
     ``size`` is the number of their bytes. ``are_whole`` is false while one of them was too large to be kept.
     """
 
     def __init__(self) -> None:
         self.size = 0
+        self._packets: dict[tuple[int, int], bytes] = {}
+        self._large: set[tuple[int, int]] = set()
         #: The identifiers of QoS 2 whose message a leader has, and whose PUBREL the client has not sent.
         self._received: set[int] = set()
         #: Those of them of which the present leader knows nothing.
         self._unknown: set[int] = set()
-        self._packet_by_id: dict[int, bytes] = {}
-        self._large: set[int] = set()
 
     @property
     def are_whole(self) -> bool:
@@ -43,16 +44,16 @@ class RelayedRequests:
     @property
     def may_repeat(self) -> bool:
         """Whether a leader without the session would take a message of QoS 2 twice."""
-        return any(each[0] & 0xF6 == _PUBLISH_2 for each in self._packet_by_id.values())
+        return any(packet[0] & _WITHOUT_FLAGS == _PUBLISH_2 for packet in self._packets.values())
 
-    def sent(self, packet_id: int, packet: bytes, *, is_whole: bool = True) -> None:
+    def sent(self, kind: int, packet_id: int, packet: bytes, *, is_whole: bool = True) -> None:
         """Keep a request."""
-        self._forget(packet_id)
+        self._forget(kind, packet_id)
         if is_whole:
-            self._packet_by_id[packet_id] = packet
+            self._packets[kind, packet_id] = packet
             self.size += len(packet)
         else:
-            self._large.add(packet_id)
+            self._large.add((kind, packet_id))
 
     def released(self, packet_id: int) -> bytes:
         """Keep a PUBREL; return the answer if the leader knows nothing of it."""
@@ -61,35 +62,34 @@ class RelayedRequests:
         if packet_id in self._unknown:
             self._unknown.remove(packet_id)
             return PUBCOMP + number
-        self.sent(packet_id, PUBREL + number)
+        self.sent(PacketType.PUBREL, packet_id, PUBREL + number)
         return b""
-
-    def session_lost(self) -> bytes:
-        """Return the PUBCOMP for each PUBREL: the messages were received, and the next leader does not know of them."""
-        waiting = [packet_id for packet_id, packet in self._packet_by_id.items() if packet[:2] == PUBREL]
-        for packet_id in waiting:
-            self._forget(packet_id)
-        self._unknown |= self._received
-        return b"".join(PUBCOMP + packet_id.to_bytes(2, "big") for packet_id in waiting)
 
     def answered(self, kind: int, packet_id: int, *, is_error: bool = False) -> None:
         """Forget what is answered; a message of QoS 2 that was received is to be released by the client."""
-        kept = self._packet_by_id.get(packet_id)
-        if kept is None and packet_id not in self._large:
-            return
-        if kept is not None and kept[0] >> 4 != _ENDED_BY.get(PacketType(kind)):
-            return
-        self._forget(packet_id)
-        if kind == PacketType.PUBREC and not is_error:
+        is_known = self._forget(_ENDED_BY[PacketType(kind)], packet_id)
+        if is_known and kind == PacketType.PUBREC and not is_error:
             self._received.add(packet_id)
+
+    def session_lost(self) -> bytes:
+        """Return the PUBCOMP for each PUBREL: the messages were received, and the next leader does not know of them."""
+        waiting = [packet_id for kind, packet_id in self._packets if kind == PacketType.PUBREL]
+        for packet_id in waiting:
+            self._forget(PacketType.PUBREL, packet_id)
+        self._unknown |= self._received
+        return b"".join(PUBCOMP + packet_id.to_bytes(2, "big") for packet_id in waiting)
 
     def again(self) -> bytes:
         """Return all of them for another leader."""
-        return b"".join(map(_repeated, self._packet_by_id.values()))
+        return b"".join(map(_repeated, self._packets.values()))
 
-    def _forget(self, packet_id: int) -> None:
-        self.size -= len(self._packet_by_id.pop(packet_id, b""))
-        self._large.discard(packet_id)
+    def _forget(self, kind: int, packet_id: int) -> bool:
+        """Forget a request; return whether there was one."""
+        packet = self._packets.pop((kind, packet_id), b"")
+        self.size -= len(packet)
+        is_large = (kind, packet_id) in self._large
+        self._large.discard((kind, packet_id))
+        return bool(packet) or is_large
 
 
 def _repeated(packet: bytes) -> bytes:

@@ -75,6 +75,9 @@ class MachineWorld(World):
 class MqttMachine(RuleBasedStateMachine):
     """Random clients, checked at every packet. ``has_news`` is true after a publish since the last crash."""
 
+    def new_world(self) -> MachineWorld:
+        return MachineWorld()
+
     @initialize(
         manners=st.tuples(MANNERS, MANNERS, MANNERS),
         wishes=st.tuples(*[st.dictionaries(st.sampled_from(FILTERS), st.integers(0, 2), max_size=2) for _ in NAMES]),
@@ -87,7 +90,7 @@ class MqttMachine(RuleBasedStateMachine):
         joins: list[tuple[int, tuple[str, str, int]]],
     ) -> None:
         """Connect all clients, and subscribe some."""
-        self.world = MachineWorld()
+        self.world = self.new_world()
         self.has_news = False
         for person, manner, wished in zip(self.world.people, manners, wishes, strict=True):
             person.connect(*manner)
