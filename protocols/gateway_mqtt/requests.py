@@ -33,9 +33,7 @@ def _acknowledgement(packet_type: PacketType, conversation: Conversation, flags:
 
 def _subscribe(conversation: Conversation, flags: int, body: bytes) -> None:
     scope = conversation.scope
-    packet = decode_subscribe(
-        scope.version, flags, body, scope.settings.max_filters, is_resumed=scope.host.is_resumed
-    )
+    packet = decode_subscribe(scope.version, flags, body, scope.settings.max_filters, is_resumed=scope.host.is_resumed)
     conversation.subscribing.await_permissions(packet)
     scope.host.start_task(conversation.subscribing.subscribe(packet), len(packet.filters))
 

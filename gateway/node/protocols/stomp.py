@@ -14,6 +14,7 @@ from gateway.version import VERSION
 from gateway_stomp import not_ready
 from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
+from gateway_stomp.resuming.relayed_session import RelayedSession
 from gateway_stomp.server import StompFactory
 
 
@@ -29,6 +30,11 @@ class StompProtocol(ServedProtocol):
     def refusal(data: bytes, reason: str) -> bytes | None:
         """See ``ServedProtocol``."""
         return not_ready.refusal(data, reason)
+
+    @staticmethod
+    def resumable() -> RelayedSession:
+        """See ``ServedProtocol``."""
+        return RelayedSession()
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

@@ -7,7 +7,7 @@ from gateway_mqtt.codec.decoding import decode_connect
 from gateway_mqtt.codec.encoding import packet
 from gateway_mqtt.codec.errors import malformed
 from gateway_mqtt.codec.packet_types import PacketType
-from gateway_mqtt.codec.properties import PropertyId, decode_properties
+from gateway_mqtt.codec.properties import Properties, PropertyId, decode_properties
 from gateway_mqtt.codec.reasons import CONNACK_3, ReasonCode
 
 _CONNECT: Final = 0x10
@@ -25,9 +25,9 @@ class ConnectAnswer:
         if len(body) < 2:
             raise malformed(f"{len(body)} bytes in CONNACK")
         self.has_session = bool(body[0] & 1)
+        self.properties: Properties = {}
         if version < 5:
             self.reason = _REASON_OF_3.get(body[1], ReasonCode.UNSPECIFIED_ERROR)
-            self.properties = {}
             return
         self.reason = ReasonCode(body[1]) if body[1] in _KNOWN else ReasonCode.UNSPECIFIED_ERROR
         self.properties, _ = decode_properties(body, 2, len(body), PacketType.CONNACK)

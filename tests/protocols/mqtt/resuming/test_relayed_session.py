@@ -127,7 +127,9 @@ def test_what_the_client_sends_meanwhile_follows() -> None:
     assert talk.session.leader_lost()
     assert talk.client(talk.write.publish("a", b"early")) == b""
     talk.session.leader_found()
-    assert talk.client(talk.write.publish("a", b"later")) == talk.write.connect(b"ann", is_clean=False, properties=LASTS)
+    assert talk.client(talk.write.publish("a", b"later")) == talk.write.connect(
+        b"ann", is_clean=False, properties=LASTS
+    )
     assert talk.leader(PRESENT[5]) == b""
     expected = talk.write.publish("a", b"early") + talk.write.publish("a", b"later")
     assert talk.session.take_for_leader() == expected

@@ -1,0 +1,96 @@
+"""The bytes of one direction of a connection, cut into frames and what is between them (1.2, "STOMP Frames")."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from gateway_stomp.errors import StompError
+
+#: The largest frame that is kept until it is whole, in bytes. A larger one passes in pieces.
+MOST_HELD_BACK: Final = 2 * 2**20
+
+#: The largest head, in bytes: more than the broker takes.
+_LARGEST_HEAD: Final = 256 * 1024
+
+_BETWEEN: Final = re.compile(rb"[\n\r\0]*")
+_HEAD_END: Final = re.compile(rb"\n\r?\n|\0")
+_LENGTH: Final = re.compile(rb"\ncontent-length: *([0-9]{1,18}) *\r?\n")
+
+
+class FrameStream:
+    """Owns the bytes of a frame that is not whole yet.
+
+    ``is_cut``: a part of a large frame has passed, and the rest has not come.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._missing = 0
+        self._left = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """See the class."""
+        return self._left > 0
+
+    def cut(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield frames with the size of their heads, and other bytes, where it is 0: ends of lines between frames, and
+        pieces of a large frame after its first one.
+
+        :raises StompError: if they are no frames; ``take`` returns the bytes from there on.
+        """
+        if self._left:
+            piece, data = data[: self._left], data[self._left :]
+            self._left -= len(piece)
+            yield 0, piece
+        if self._pieces:
+            self._pieces.append(data)
+            self._missing -= len(data)
+            if self._missing > 0:
+                return
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+        at, end = 0, len(data)
+        while at < end:
+            start = _between(data, at)
+            if start > at:
+                yield 0, data[at:start]
+                at = start
+                continue
+            head_end = _HEAD_END.search(data, at, at + _LARGEST_HEAD)
+            stop = -1 if head_end is None else _end_of_frame(data, at, head_end)
+            if head_end is None or stop < 0 or stop > end:
+                self._pieces = [data[at:]]
+                self._missing = max(1, stop - end)
+                if head_end is None or stop < 0:
+                    if end - at > (_LARGEST_HEAD if head_end is None else MOST_HELD_BACK):
+                        raise StompError("Invalid frame", "A frame has no end")
+                    return
+                if stop - at <= MOST_HELD_BACK:
+                    return
+                self._pieces.clear()
+                self._left = stop - end
+            yield head_end.end() - at, data[at:stop]
+            at = stop
+
+    def take(self) -> bytes:
+        """Return what is kept, and keep nothing more."""
+        kept = b"".join(self._pieces)
+        self._pieces.clear()
+        self._missing = self._left = 0
+        return kept
+
+
+def _between(data: bytes, at: int) -> int:
+    found = _BETWEEN.match(data, at)
+    return at if found is None else found.end()
+
+
+def _end_of_frame(data: bytes, at: int, head_end: re.Match[bytes]) -> int:
+    """Return the position after a frame, which may be beyond the data; -1 if it is not known."""
+    if head_end[0] == b"\0":  # a frame without an empty line: the other side refuses it
+        return head_end.end()
+    length = _LENGTH.search(data, at, head_end.end())
+    if length is not None:
+        return head_end.end() + int(length[1]) + 1
+    return data.find(b"\0", head_end.end()) + 1 or -1

@@ -1,0 +1,279 @@
+"""One STOMP connection that a follower passes to the leader, and to the next leader when that one is lost.
+
+Both directions are cut into frames. A connection that is not understood is passed on as it comes, and ends with the
+leader.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from gateway_stomp.errors import StompError
+from gateway_stomp.frames import HEARTBEAT, encode
+from gateway_stomp.resuming.frame_head import FrameHead, without_headers
+from gateway_stomp.resuming.frame_stream import FrameStream
+from gateway_stomp.resuming.requests import RelayedRequests
+from gateway_stomp.resuming.subscriptions import OFFSET, RelayedSubscriptions
+from gateway_stomp.versions import Version
+
+#: So many bytes of frames without receipts and of open transactions are kept; then the client is not read until there
+#: are fewer. A transaction of more ends the connection with the leader.
+MOST_KEPT: Final = 4 * 2**20
+
+#: The end of a leader that stops or hands over, as its node announces it to all clients.
+_LEADER_STOPS: Final = b"broker forced connection closure with reason 'shutdown'"
+
+_TEMPORARY: Final = "/temp-queue"
+
+
+class Stage(Enum):
+    """How far the connection is."""
+
+    LOGIN = "login"
+    OPEN = "open"
+    HELD = "held"
+    RESTORING = "restoring"
+    PASSING = "passing"
+    OVER = "over"
+
+
+class RelayedSession:
+    """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
+
+    def __init__(self) -> None:
+        self.stage = Stage.LOGIN
+        self.has_leader_ended = False
+        self.awaits_client = False
+        self.heartbeat_s = 0
+        self._version = Version.V10
+        self._connect = b""
+        self._session = ""
+        self._former: set[str] = set()
+        self._requests = RelayedRequests()
+        self._subscriptions = RelayedSubscriptions()
+        self._client = FrameStream()
+        self._leader = FrameStream()
+        self._early: list[bytes] = []
+        self._for_client: list[bytes] = []
+        self._for_leader: list[bytes] = []
+        self._is_closing = False
+        self._has_temporary = False
+
+    @property
+    def is_full(self) -> bool:
+        """See ``Resumable``. An open transaction is no reason: its end must be read."""
+        return self._requests.waiting_size > MOST_KEPT and self.stage is not Stage.PASSING
+
+    @property
+    def is_restoring(self) -> bool:
+        """See ``Resumable``."""
+        return self.stage is Stage.RESTORING
+
+    @property
+    def is_over(self) -> bool:
+        """See ``Resumable``."""
+        return self.stage is Stage.OVER
+
+    def take_for_client(self) -> bytes:
+        """See ``Resumable``."""
+        taken, self._for_client = self._for_client, []
+        return b"".join(taken)
+
+    def take_for_leader(self) -> bytes:
+        """See ``Resumable``."""
+        taken, self._for_leader = self._for_leader, []
+        return b"".join(taken)
+
+    # From the client
+
+    def receive_from_client(self, data: bytes) -> None:
+        """See ``Resumable``."""
+        if self.stage is Stage.PASSING:
+            self._for_leader.append(data)
+        elif self.stage in (Stage.HELD, Stage.RESTORING):
+            self._early.append(data)
+        elif self.stage is not Stage.OVER:
+            self._pass_frames(self._client, data, self._for_leader, self._from_client)
+
+    def _from_client(self, size: int, data: bytes) -> bytes:
+        """Note a frame of the client; return what the leader gets."""
+        head = FrameHead(data, size)
+        if not self._connect:
+            if head.verb not in (b"CONNECT", b"STOMP") or self._client.is_cut:
+                self.stage = Stage.PASSING
+            self._connect = data
+            return data
+        transaction = head.value("transaction", self._version)
+        receipt = head.value("receipt", self._version)
+        if head.verb in (b"ACK", b"NACK") and self._is_stale(head):
+            return self._refuse_stale(transaction, receipt)
+        self._note(head, size, data, receipt)
+        if transaction is not None:
+            self._note_transaction(head.verb, size, data, transaction)
+        if receipt is not None and head.verb != b"SUBSCRIBE":
+            is_send = head.verb == b"SEND" and transaction is None and not self._client.is_cut
+            self._requests.awaits_receipt(receipt, data if is_send else None)
+        return data
+
+    def _note(self, head: FrameHead, size: int, data: bytes, receipt: str | None) -> None:
+        """Note what a frame changes."""
+        verb = head.verb
+        if verb == b"SUBSCRIBE":
+            self._subscriptions.begin(self._subscriptions.key(head, self._version), data, size, receipt)
+        elif verb == b"UNSUBSCRIBE":
+            self._subscriptions.end(self._subscriptions.key(head, self._version))
+        elif verb == b"DISCONNECT":
+            self._is_closing = True
+        elif verb == b"SEND" and (head.value("reply-to", self._version) or "").startswith(_TEMPORARY):
+            self._has_temporary = True
+
+    def _note_transaction(self, verb: bytes, size: int, data: bytes, transaction: str) -> None:
+        """Note a frame of a transaction."""
+        if verb == b"BEGIN":
+            self._requests.begin(transaction, without_headers(data, size, "receipt"))
+        elif verb in (b"COMMIT", b"ABORT"):
+            self._requests.end(transaction)
+        elif verb == b"SEND" and not self._client.is_cut:
+            self._requests.add(transaction, without_headers(data, size, "receipt"))
+        else:
+            self._requests.add(transaction, None)
+
+    def _is_stale(self, head: FrameHead) -> bool:
+        """Whether an ACK or NACK refers to a delivery of a former leader."""
+        if not self._former:
+            return False
+        name = "id" if self._version is Version.V12 else "message-id"
+        parts = (head.value(name, self._version) or "").rsplit("@@", 2)
+        return len(parts) == 3 and parts[1] in self._former
+
+    def _refuse_stale(self, transaction: str | None, receipt: str | None) -> bytes:
+        """Drop an acknowledgement that the leader would not know: the message comes again.
+
+        A receipt, or a transaction, would promise that it does not.
+        """
+        if transaction is not None or receipt is not None:
+            self.give_up("the leader of the cluster changed: the acknowledged message is delivered again")
+        return b""
+
+    # From the leader
+
+    def receive_from_leader(self, data: bytes) -> None:
+        """See ``Resumable``."""
+        if self.stage is Stage.PASSING:
+            self._for_client.append(data)
+        elif self.stage not in (Stage.HELD, Stage.OVER):
+            self._pass_frames(self._leader, data, self._for_client, self._from_leader)
+
+    def _from_leader(self, size: int, data: bytes) -> bytes:
+        """Note a frame of the leader; return what the client gets."""
+        if self.has_leader_ended or self.stage is Stage.OVER:
+            return b""
+        verb = data[: data.find(b"\n")].rstrip(b"\r")
+        if verb == b"MESSAGE":
+            self._note_offset(size, data)
+        elif verb == b"RECEIPT":
+            receipt = FrameHead(data, size).value("receipt-id", self._version) or ""
+            self._requests.received(receipt)
+            self._subscriptions.received(receipt)
+        elif verb == b"CONNECTED":
+            return self._connected(FrameHead(data, size), data)
+        elif verb == b"ERROR":
+            return self._failed(FrameHead(data, size), size, data)
+        return data
+
+    def _note_offset(self, size: int, data: bytes) -> None:
+        if data.find(b"\nx-stream-offset:", 0, size) >= 0:
+            head = FrameHead(data, size)
+            offset = head.value(OFFSET, self._version) or ""
+            key = head.value("subscription", self._version) or head.value("destination", self._version)
+            if key is not None and offset.isdecimal():
+                self._subscriptions.reached(key, int(offset))
+
+    def _connected(self, head: FrameHead, data: bytes) -> bytes:
+        self._session = head.value("session") or ""
+        if self.stage is Stage.RESTORING:
+            self._go_on()
+            return b""
+        self._version = Version(head.value("version") or "1.0")
+        beats = (head.value("heart-beat") or "0,0").split(",")
+        self.heartbeat_s = int(beats[0]) // 1000
+        self.stage = Stage.OPEN
+        return data
+
+    def _failed(self, head: FrameHead, size: int, data: bytes) -> bytes:
+        """Leave a leader that ends in order; pass on any other end."""
+        is_stopping = head.value("message") == "connection_forced" and data[size:].startswith(_LEADER_STOPS)
+        if is_stopping and self.stage in (Stage.OPEN, Stage.RESTORING) and not self._is_closing:
+            self.has_leader_ended = True
+            return b""
+        self.stage = Stage.PASSING
+        return data
+
+    # Frames
+
+    def _pass_frames(
+        self, stream: FrameStream, data: bytes, outgoing: list[bytes], note: Callable[[int, bytes], bytes]
+    ) -> None:
+        """Pass whole frames on, or what takes their place; keep the rest until it is whole."""
+        try:
+            for size, frame in stream.cut(data):
+                is_followed = size and self.stage is not Stage.PASSING
+                outgoing.append(self._noted(note, size, frame) if is_followed else frame)
+        except StompError:
+            self.stage = Stage.PASSING
+        if self.stage is Stage.PASSING:
+            self._for_leader.append(self._client.take())
+            self._for_client.append(self._leader.take())
+
+    def _noted(self, note: Callable[[int, bytes], bytes], size: int, frame: bytes) -> bytes:
+        try:
+            return note(size, frame)
+        except (StompError, ValueError):
+            self.stage = Stage.PASSING
+            return frame
+
+    # Another leader
+
+    def leader_lost(self) -> bool:
+        """See ``Resumable``."""
+        self._for_leader.clear()
+        self.has_leader_ended = False
+        if self.stage not in (Stage.OPEN, Stage.HELD, Stage.RESTORING) or self._is_closing:
+            return False
+        is_cut = self._leader.is_cut or self._client.is_cut
+        is_too_large = self._requests.transactions_size > MOST_KEPT
+        if is_cut or is_too_large or self._has_temporary or not self._requests.can_be_repeated:
+            self.give_up("the leader of the cluster changed, and the connection could not be moved to the next one")
+            return False
+        self._leader.take()
+        if self._session:
+            self._former.add(self._session)
+        self.stage = Stage.HELD
+        return True
+
+    def leader_found(self) -> None:
+        """See ``Resumable``."""
+        self.stage = Stage.RESTORING
+        self._for_leader.append(self._connect)
+
+    def _go_on(self) -> None:
+        """Continue where the former leader ended: with the subscriptions, and what it did not answer."""
+        self.stage = Stage.OPEN
+        self._for_leader.append(self._subscriptions.again())
+        self._for_leader.append(self._requests.again())
+        early, self._early = b"".join(self._early), []
+        if early:
+            self.receive_from_client(early)
+
+    def give_up(self, reason: str) -> None:
+        """See ``Resumable``."""
+        if self.stage in (Stage.OPEN, Stage.HELD, Stage.RESTORING):
+            headers = (("message", "connection_forced"), ("content-type", "text/plain"))
+            self._for_client.append(encode("ERROR", headers, self._version, reason.encode()))
+        self.stage = Stage.OVER
+        self._for_leader.clear()
+
+    def beat(self) -> None:
+        """See ``Resumable``."""
+        if self.stage in (Stage.HELD, Stage.RESTORING):
+            self._for_client.append(HEARTBEAT)
