@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.errors import MqttError
-from gateway_mqtt.codec.incoming import IncomingPackets, remaining_length
+from gateway_mqtt.codec.incoming import remaining_length
 
 #: The largest packet that is kept until it is whole, in bytes. A larger one passes in pieces.
 MOST_HELD_BACK: Final = 2 * 2**20
@@ -18,7 +18,8 @@ class PacketStream:
     """
 
     def __init__(self) -> None:
-        self._incoming: IncomingPackets | None = None
+        self._pieces: list[bytes] = []
+        self._missing = 0
         self._left = 0
 
     @property
@@ -35,22 +36,23 @@ class PacketStream:
             piece, data = data[: self._left], data[self._left :]
             self._left -= len(piece)
             yield 0, piece
-        if self._incoming is not None:
-            data = self._incoming.feed(data)
-            if not data:
+        if self._pieces:
+            self._pieces.append(data)
+            self._missing -= len(data)
+            if self._missing > 0:
                 return
-            self._incoming = None
+            data = self.take()
         at, end = 0, len(data)
         while at < end:
             try:
                 found = remaining_length(data, at, end, LARGEST_PACKET)
             except MqttError:
-                self._incoming = IncomingPackets(data[at:], 0)
+                self._pieces = [data[at:]]
                 raise
             missing = 1 if found is None else found[1] + found[0] - end
             if missing > 0:
                 if found is None or end - at + missing <= MOST_HELD_BACK:
-                    self._incoming = IncomingPackets(data[at:], missing)
+                    self._pieces, self._missing = [data[at:]], missing
                     return
                 self._left = missing
             assert found is not None
@@ -60,5 +62,7 @@ class PacketStream:
 
     def take(self) -> bytes:
         """Return what is kept, and keep nothing more."""
-        kept, self._incoming, self._left = self._incoming, None, 0
-        return b"" if kept is None else kept.feed(b"")
+        kept = b"".join(self._pieces)
+        self._pieces.clear()
+        self._missing = self._left = 0
+        return kept

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 from gateway_mqtt.codec.encoding import PINGRESP, disconnect
-from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
@@ -97,7 +97,7 @@ class RelayedSession:
 
     def receive_from_client(self, data: bytes) -> None:
         """See ``Resumable``."""
-        if not self._has_begun:
+        if data and not self._has_begun:
             self._has_begun = True
             if data[0] >> 4 != PacketType.CONNECT:
                 self.stage = Stage.PASSING
@@ -179,7 +179,8 @@ class RelayedSession:
         return data
 
     def _connected(self, body: int, data: bytes) -> bytes:
-        assert self._login is not None
+        if self._login is None or self.stage not in (Stage.LOGIN, Stage.CONNECTING):
+            raise protocol_error("a CONNACK that is not due")
         answer = ConnectAnswer(self._login.version, data[body:])
         if self.stage is Stage.LOGIN:
             self.stage = Stage.PASSING if answer.reason.is_error else Stage.OPEN

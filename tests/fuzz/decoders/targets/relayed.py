@@ -1,13 +1,16 @@
-"""The relay of AMQP clients between leaders: any bytes of both sides, and leaders that are lost at any moment."""
+"""The relays of clients between leaders: any bytes of both sides, and leaders that are lost at any moment."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pamqp import commands
 
+from gateway.net.forwarding.resumable import Resumable
 from gateway_amqp.methods import encode_method
 from gateway_amqp.resuming.relayed_connection import RelayedConnection
 from gateway_amqp.tuning import PROTOCOL_HEADER
+from gateway_mqtt.resuming.relayed_session import RelayedSession
+from gateway_stomp.resuming.relayed_connection import RelayedConnection as RelayedStompConnection
 from tests.fuzz.decoders.corpus import TO_BROKER, TO_CLIENT, frames_of
 from tests.fuzz.decoders.laws import require
 from tests.fuzz.decoders.target import Target
@@ -22,9 +25,8 @@ TOKENS: Final = (
 )  # fmt: skip
 
 
-def _relayed(data: bytes) -> None:
+def _relayed(relay: Resumable, data: bytes) -> None:
     """Until a leader is lost, both sides get what the other one sent, or the beginning of it; nothing is raised."""
-    relay = RelayedConnection()
     sent = {_CLIENT: b"", _LEADER: b""}
     got = {_CLIENT: b"", _LEADER: b""}
     has_leader = is_first = True
@@ -111,10 +113,104 @@ def _seeds() -> Iterable[bytes]:
         yield begin + _record(_CLIENT, *recorded_client[at : at + 8]) + _record(_LEADER, *recorded_leader[at : at + 8])
 
 
+_MQTT_TOKENS: Final = (
+    *(bytes((kind << 4 | 2,)) for kind in range(1, 16)), b"\x00\x01\x00\x02", b"\xe0\x01\x8b", b"\x03\x23\x00\x01",
+)  # fmt: skip
+
+
+def _mqtt_seeds() -> Iterable[bytes]:
+    connect = {5: b"\x10\x15\0\4MQTT\5\0\0\x3c\5\x11\0\0\0\x3c\0\3ann", 4: b"\x10\x0f\0\4MQTT\4\2\0\x3c\0\3ann"}
+    answer = {5: b"\x20\3\0\0\0", 4: b"\x20\2\0\0"}
+    none = {5: b"\0", 4: b""}
+    recorded_client, recorded_leader = frames_of("mqtt", TO_BROKER), frames_of("mqtt", TO_CLIENT)
+    for version in (4, 5):
+        begin = _record(_CLIENT, connect[version]) + _record(_LEADER, answer[version])
+        again = _record(_LOST) + _record(_FOUND) + _record(_LEADER, answer[version])
+        subscribe, suback = b"\0\7" + none[version] + b"\0\1a\1", b"\0\7" + none[version] + b"\1"
+        asked = b"\x82" + bytes((len(subscribe),)) + subscribe, b"\x90" + bytes((len(suback),)) + suback
+        own = b"\x90" + bytes((len(suback),)) + b"\0\1" + suback[2:]
+        left = b"\xa2" + bytes((len(subscribe) - 1,)) + subscribe[:-1], b"\xb0" + bytes((len(suback),)) + suback
+        publish = b"\0\1a\0\1" + none[version] + b"hi"
+        sent = b"\x34" + bytes((len(publish),)) + publish
+        yield (
+            begin
+            + _record(_CLIENT, asked[0])
+            + _record(_LEADER, asked[1], sent)
+            + _record(_CLIENT, b"\x50\2\0\1", sent)
+            + _record(_LEADER, b"\x62\2\0\1\x50\2\0\1")
+            + _record(_CLIENT, b"\x70\2\0\1\x62\2\0\1", left[0])
+            + _record(_LEADER, left[1])
+            + again
+            + _record(_LEADER, own)
+        )
+        for at in range(0, min(len(recorded_client), len(recorded_leader)), 20):
+            sides = _record(_CLIENT, *recorded_client[at : at + 4]), _record(_LEADER, *recorded_leader[at : at + 4])
+            yield begin + sides[0] + sides[1] + again
+    alias = b"\x30\x07\0\1a\3\x23\0\1\x30\x06\0\0\3\x23\0\1"
+    yield _record(_CLIENT, connect[5], alias) + _record(_LEADER, answer[5])
+
+
+_STOMP_TOKENS: Final = (
+    *(verb + b"\n" for verb in b"SEND SUBSCRIBE UNSUBSCRIBE ACK BEGIN COMMIT RECEIPT ERROR".split()),
+    b"receipt:1\n", b"transaction:t\n", b"id:T_1@@s@@1\n", b"content-length:2\n",
+    b"x-stream-offset:5\n", b"\n\n", b"\0",
+)  # fmt: skip
+
+
+def _stomp_seeds() -> Iterable[bytes]:
+    begin = _record(_CLIENT, b"CONNECT\naccept-version:1.2\n\n\0")
+    welcome = _record(_LEADER, b"CONNECTED\nversion:1.2\nsession:s\nheart-beat:5000,0\n\n\0")
+    again = _record(_LOST) + _record(_FOUND) + _record(_LEADER, b"CONNECTED\nversion:1.2\nsession:t\n\n\0")
+    subscribe = b"SUBSCRIBE\nid:1\ndestination:/queue/q\nack:client\nreceipt:2\nx-stream-offset:first\n\n\0"
+    message = b"MESSAGE\nsubscription:1\nack:T_1@@s@@1\nx-stream-offset:5\n\nhi\0"
+    kept = b"BEGIN\ntransaction:t\n\n\0SEND\ntransaction:t\nreceipt:3\n\nhi\0SEND\nreceipt:4\ncontent-length:2\n\nhi\0"
+    yield (
+        begin
+        + welcome
+        + _record(_CLIENT, subscribe, kept)
+        + _record(_LEADER, message, b"RECEIPT\nreceipt-id:3\n\n\0")
+        + again
+        + _record(_CLIENT, b"ACK\nid:T_1@@s@@1\n\n\0")
+    )
+    recorded_client, recorded_leader = frames_of("stomp", TO_BROKER), frames_of("stomp", TO_CLIENT)
+    for at in range(0, min(len(recorded_client), len(recorded_leader)), 20):
+        sides = _record(_CLIENT, *recorded_client[at : at + 4]), _record(_LEADER, *recorded_leader[at : at + 4])
+        yield begin + welcome + sides[0] + sides[1] + again
+
+
 TARGETS: Final = (
     Target(
+        "mqtt-relayed",
+        lambda data: _relayed(RelayedSession(), data),
+        (
+            "gateway_mqtt.resuming.packet_stream:PacketStream.cut",
+            "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_client",
+            "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_leader",
+            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.subscribe",
+            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.subscribed",
+            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.unsubscribe",
+            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.unsubscribed",
+            "gateway_mqtt.resuming.topic_aliases:RelayedAliases.with_topic",
+        ),
+        _mqtt_seeds,
+        _MQTT_TOKENS,
+    ),
+    Target(
+        "stomp-relayed",
+        lambda data: _relayed(RelayedStompConnection(), data),
+        (
+            "gateway_stomp.resuming.frame_head:with_header",
+            "gateway_stomp.resuming.frame_head:without_headers",
+            "gateway_stomp.resuming.frame_stream:FrameStream.cut",
+            "gateway_stomp.resuming.relayed_connection:RelayedConnection.receive_from_client",
+            "gateway_stomp.resuming.relayed_connection:RelayedConnection.receive_from_leader",
+        ),
+        _stomp_seeds,
+        _STOMP_TOKENS,
+    ),
+    Target(
         "amqp-relayed",
-        _relayed,
+        lambda data: _relayed(RelayedConnection(), data),
         (
             "gateway_amqp.resuming.relayed_connection:RelayedConnection.receive_from_client",
             "gateway_amqp.resuming.relayed_connection:RelayedConnection.receive_from_leader",

@@ -353,6 +353,12 @@ def test_a_connection_that_is_not_understood_is_passed_on(data: bytes) -> None:
     assert not talk.session.leader_lost()
 
 
+def test_a_packet_that_is_not_whole_passes_too() -> None:
+    talk = Talk()
+    data = b"\x32\x03\0\x09a" + b"\x30\x10\0\x01a"
+    assert talk.client(data) == data
+
+
 def test_what_is_no_mqtt_is_passed_on() -> None:
     session = RelayedSession()
     session.receive_from_client(b"GET / HTTP/1.1\r\n\r\n")

@@ -37,7 +37,7 @@ class Stage(Enum):
     OVER = "over"
 
 
-class RelayedSession:
+class RelayedConnection:
     """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
 
     def __init__(self) -> None:
@@ -190,6 +190,8 @@ class RelayedSession:
                 self._subscriptions.reached(key, int(offset))
 
     def _connected(self, head: FrameHead, data: bytes) -> bytes:
+        if self.stage not in (Stage.LOGIN, Stage.RESTORING) or not self._connect:
+            raise StompError("Invalid frame", "A CONNECTED that is not due")
         self._session = head.value("session") or ""
         if self.stage is Stage.RESTORING:
             self._go_on()
