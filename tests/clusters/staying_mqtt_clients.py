@@ -1,6 +1,5 @@
 """Clients of MQTT that must not lose their connection: see ``StayingClients``. Here the queue is a topic."""
 
-import time
 from threading import Event
 from typing import Any
 
@@ -11,11 +10,15 @@ from paho.mqtt.properties import Properties
 
 from tests.clusters.gateway_cluster import ClusterNode
 from tests.clusters.staying_clients import HEARTBEAT_S, StayingClients
+from tests.waiting import wait_until
 
 #: The time for a connection, a subscription and an acknowledgement across a takeover, in seconds.
 _ANSWER_S = 60.0
 
 _PAUSE_S = 0.005
+
+#: The longest life of a subscriber, in seconds.
+LONGEST_S = 600.0
 
 
 class PahoClients(StayingClients):
@@ -65,7 +68,7 @@ class PahoClients(StayingClients):
             sent.wait_for_publish(_ANSWER_S)
             assert sent.is_published(), f"{number} was not acknowledged"
             self.confirmed.append(number)
-            time.sleep(_PAUSE_S)
+            self._is_over.wait(_PAUSE_S)
         self._is_published.set()
         self._leave(client)
 
@@ -79,8 +82,7 @@ class PahoClients(StayingClients):
         client.on_message = taken
         client.on_subscribe = lambda *_: self._is_subscribed.set()
         client.subscribe(self.queue, self._qos)
-        while not self.failures and not self.has_ended:
-            time.sleep(0.2)
+        wait_until(lambda: self.failures or self.has_ended, "the publisher does not end", timeout_s=LONGEST_S)
         self._leave(client)
 
     @property

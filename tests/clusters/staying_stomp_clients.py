@@ -1,6 +1,5 @@
 """Clients of STOMP that must not lose their connection: see ``StayingClients``."""
 
-import time
 from threading import Condition
 from typing import Any
 
@@ -9,6 +8,8 @@ from stomp.utils import Frame
 
 from tests.clusters.gateway_cluster import ClusterNode
 from tests.clusters.staying_clients import StayingClients
+from tests.clusters.staying_mqtt_clients import LONGEST_S
+from tests.waiting import wait_until
 
 #: The time for a receipt across a takeover, in seconds; and the interval of heart-beats, in milliseconds.
 _RECEIPT_S = 60.0
@@ -70,7 +71,7 @@ class StompClients(StayingClients):
             with listener.changed:
                 assert listener.changed.wait_for(lambda name=name: name in listener.receipts, _RECEIPT_S), name
             self.confirmed.append(number)
-            time.sleep(_PAUSE_S)
+            self._is_over.wait(_PAUSE_S)
         self._is_published.set()
         self._leave(connection)
 
@@ -79,8 +80,7 @@ class StompClients(StayingClients):
         connection, _ = self._connect()
         headers = {"prefetch-count": "10"}
         connection.subscribe(f"/queue/{self.queue}", "1", ack="client-individual", headers=headers)
-        while not self.failures and not self.has_ended:
-            time.sleep(0.2)
+        wait_until(lambda: self.failures or self.has_ended, "the publisher does not end", timeout_s=LONGEST_S)
         self._leave(connection)
 
     def _leave(self, connection: Any) -> None:

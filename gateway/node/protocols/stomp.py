@@ -14,7 +14,7 @@ from gateway.version import VERSION
 from gateway_stomp import not_ready
 from gateway_stomp.header import STOMP
 from gateway_stomp.listener_context import StompContext
-from gateway_stomp.resuming.relayed_connection import RelayedConnection
+from gateway_stomp.resuming.relayed_connection import RelayedStompConnection
 from gateway_stomp.server import StompFactory
 
 
@@ -32,9 +32,9 @@ class StompProtocol(ServedProtocol):
         return not_ready.refusal(data, reason)
 
     @staticmethod
-    def resumable() -> RelayedConnection:
+    def resumable() -> RelayedStompConnection:
         """See ``ServedProtocol``."""
-        return RelayedConnection()
+        return RelayedStompConnection()
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

@@ -4,6 +4,7 @@ Both directions are cut into packets. A connection that is not understood is pas
 leader.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
@@ -13,12 +14,12 @@ from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
-from gateway_mqtt.resuming.login import ConnectAnswer, RelayedLogin
+from gateway_mqtt.resuming.connect import ConnectAnswer, RelayedConnect
+from gateway_mqtt.resuming.filters import RelayedFilters
 from gateway_mqtt.resuming.owed_answers import OwedAnswers
 from gateway_mqtt.resuming.packet_stream import PacketStream
-from gateway_mqtt.resuming.requests import RelayedRequests
-from gateway_mqtt.resuming.subscriptions import RelayedSubscriptions
 from gateway_mqtt.resuming.topic_aliases import RelayedAliases
+from gateway_mqtt.resuming.unanswered import UnansweredPackets
 
 #: So many bytes of unanswered requests are kept; then the client is not read until the leader answers some.
 MOST_KEPT: Final = 4 * 2**20
@@ -30,8 +31,12 @@ _QOS: Final = 0x06
 _ERROR: Final = 0x80
 
 
-class Stage(Enum):
-    """How far the connection is."""
+#: The end of a read with the DISCONNECT of a leader that stops: the reason, and perhaps a text.
+_STOPS: Final = re.compile(rb"\xe0(?:\x01\x8b|.{1,2}\x8b.{1,2}\x1f.*)\Z", re.DOTALL)
+
+
+class SessionStage(Enum):
+    """The progress of the connection."""
 
     LOGIN = "login"
     OPEN = "open"
@@ -46,15 +51,15 @@ class RelayedSession:
     """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
 
     def __init__(self) -> None:
-        self.stage = Stage.LOGIN
+        self.stage = SessionStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
         self._has_begun = False
-        self._login: RelayedLogin | None = None
-        self._requests = RelayedRequests()
+        self._login: RelayedConnect | None = None
+        self._requests = UnansweredPackets()
         self._answers = OwedAnswers()
         self._aliases = RelayedAliases()
-        self._subscriptions = RelayedSubscriptions(4)
+        self._subscriptions = RelayedFilters(4)
         self._subscribing: Iterator[bytes] = iter(())
         self._client = PacketStream()
         self._leader = PacketStream()
@@ -62,21 +67,28 @@ class RelayedSession:
         self._for_client: list[bytes] = []
         self._for_leader: list[bytes] = []
         self._is_closing = False
+        #: Publishes that the leader refuses now are sent again to the next one.
+        self._ignores_refusals = False
 
     @property
     def is_full(self) -> bool:
         """See ``Resumable``."""
-        return self._requests.size > MOST_KEPT and self.stage is not Stage.PASSING
+        return self._requests.size > MOST_KEPT and self.stage is not SessionStage.PASSING
 
     @property
     def is_restoring(self) -> bool:
         """See ``Resumable``."""
-        return self.stage in (Stage.CONNECTING, Stage.SUBSCRIBING)
+        return self.stage in (SessionStage.CONNECTING, SessionStage.SUBSCRIBING)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether a leader serves the client, or is about to."""
+        return self.stage is SessionStage.OPEN or self.is_restoring
 
     @property
     def is_over(self) -> bool:
         """See ``Resumable``."""
-        return self.stage is Stage.OVER
+        return self.stage is SessionStage.OVER
 
     @property
     def heartbeat_s(self) -> int:
@@ -100,12 +112,12 @@ class RelayedSession:
         if data and not self._has_begun:
             self._has_begun = True
             if data[0] >> 4 != PacketType.CONNECT:
-                self.stage = Stage.PASSING
-        if self.stage is Stage.PASSING:
+                self.stage = SessionStage.PASSING
+        if self.stage is SessionStage.PASSING:
             self._for_leader.append(data)
-        elif self.stage is Stage.HELD or self.is_restoring:
+        elif self.stage is SessionStage.HELD or self.is_restoring:
             self._early.append(data)
-        elif self.stage is not Stage.OVER:
+        elif self.stage is not SessionStage.OVER:
             self._pass_packets(self._client, data, self._for_leader, self._from_client)
 
     def _from_client(self, body: int, data: bytes) -> bytes:
@@ -131,12 +143,12 @@ class RelayedSession:
         return data
 
     def _connect(self, kind: int, body: int, data: bytes) -> bytes:
-        login = RelayedLogin(data[body:]) if kind == PacketType.CONNECT and not self._client.is_cut else None
+        login = RelayedConnect(data[body:]) if kind == PacketType.CONNECT and not self._client.is_cut else None
         if login is None or not login.can_be_repeated:
-            self.stage = Stage.PASSING
+            self.stage = SessionStage.PASSING
         else:
             self._login = login
-            self._subscriptions = RelayedSubscriptions(login.version)
+            self._subscriptions = RelayedFilters(login.version)
         return data
 
     def _publish(self, version: int, body: int, data: bytes) -> bytes:
@@ -152,14 +164,16 @@ class RelayedSession:
 
     def receive_from_leader(self, data: bytes) -> None:
         """See ``Resumable``."""
-        if self.stage is Stage.PASSING:
+        if self.stage is SessionStage.PASSING:
             self._for_client.append(data)
-        elif self.stage not in (Stage.HELD, Stage.OVER):
+        elif self.stage not in (SessionStage.HELD, SessionStage.OVER):
+            # a leader that cannot write any more refuses everything that waits, and says that it stops
+            self._ignores_refusals = _STOPS.search(data) is not None
             self._pass_packets(self._leader, data, self._for_client, self._from_leader)
 
     def _from_leader(self, body: int, data: bytes) -> bytes:
         """Note a packet of the leader; return what the client gets."""
-        if self.has_leader_ended or self.stage is Stage.OVER:
+        if self.has_leader_ended or self.stage is SessionStage.OVER:
             return b""
         kind = data[0] >> 4
         if kind == PacketType.CONNACK:
@@ -171,6 +185,8 @@ class RelayedSession:
             self._answers.released(_acknowledged(body, data)[0])
         elif kind in (PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBCOMP):
             packet_id, is_error = _acknowledged(body, data)
+            if is_error and self._ignores_refusals:
+                return b""
             self._requests.answered(kind, packet_id, is_error=is_error)
         elif kind in (PacketType.SUBACK, PacketType.UNSUBACK):
             return self._subscribed(kind, body, data)
@@ -179,11 +195,11 @@ class RelayedSession:
         return data
 
     def _connected(self, body: int, data: bytes) -> bytes:
-        if self._login is None or self.stage not in (Stage.LOGIN, Stage.CONNECTING):
+        if self._login is None or self.stage not in (SessionStage.LOGIN, SessionStage.CONNECTING):
             raise protocol_error("a CONNACK that is not due")
         answer = ConnectAnswer(self._login.version, data[body:])
-        if self.stage is Stage.LOGIN:
-            self.stage = Stage.PASSING if answer.reason.is_error else Stage.OPEN
+        if self.stage is SessionStage.LOGIN:
+            self.stage = SessionStage.PASSING if answer.reason.is_error else SessionStage.OPEN
             self._login.accepted(answer)
             return data
         if answer.reason.is_error:
@@ -194,7 +210,7 @@ class RelayedSession:
             self._end(ReasonCode.SERVER_SHUTTING_DOWN, "the next leader of the cluster does not have the session")
         else:
             self._for_client.append(self._requests.session_lost())
-            self.stage = Stage.SUBSCRIBING
+            self.stage = SessionStage.SUBSCRIBING
             self._subscribing = self._subscriptions.again(_OWN_ID)
             self._subscribe_more()
         return b""
@@ -212,7 +228,7 @@ class RelayedSession:
             self._for_leader.append(request)
 
     def _subscribed(self, kind: int, body: int, data: bytes) -> bytes:
-        if self.stage is Stage.SUBSCRIBING:
+        if self.stage is SessionStage.SUBSCRIBING:
             self._subscribe_more()
             return b""
         noted = self._subscriptions.subscribed if kind == PacketType.SUBACK else self._subscriptions.unsubscribed
@@ -222,10 +238,10 @@ class RelayedSession:
     def _disconnected(self, body: int, data: bytes) -> bytes:
         """Leave a leader that ends in order; pass on any other end."""
         reason = data[body] if len(data) > body else 0
-        if reason == ReasonCode.SERVER_SHUTTING_DOWN and self.stage is not Stage.LOGIN and not self._is_closing:
+        if reason == ReasonCode.SERVER_SHUTTING_DOWN and self.stage is not SessionStage.LOGIN and not self._is_closing:
             self.has_leader_ended = True
             return b""
-        self.stage = Stage.PASSING
+        self.stage = SessionStage.PASSING
         return data
 
     # Packets
@@ -236,11 +252,11 @@ class RelayedSession:
         """Pass whole packets on, or what takes their place; keep the rest until it is whole."""
         try:
             for body, packet in stream.cut(data):
-                is_followed = body and self.stage is not Stage.PASSING
+                is_followed = body and self.stage is not SessionStage.PASSING
                 outgoing.append(self._noted(note, body, packet) if is_followed else packet)
         except MqttError:
-            self.stage = Stage.PASSING
-        if self.stage is Stage.PASSING:
+            self.stage = SessionStage.PASSING
+        if self.stage is SessionStage.PASSING:
             self._for_leader.append(self._client.take())
             self._for_client.append(self._leader.take())
 
@@ -248,7 +264,7 @@ class RelayedSession:
         try:
             return note(body, packet)
         except (MqttError, IndexError, ValueError):
-            self.stage = Stage.PASSING
+            self.stage = SessionStage.PASSING
             return packet
 
     # Another leader
@@ -257,7 +273,11 @@ class RelayedSession:
         """See ``Resumable``."""
         self._for_leader.clear()
         self.has_leader_ended = False
-        if self.stage in (Stage.LOGIN, Stage.PASSING, Stage.OVER) or self._is_closing or self._login is None:
+        if (
+            self.stage in (SessionStage.LOGIN, SessionStage.PASSING, SessionStage.OVER)
+            or self._is_closing
+            or self._login is None
+        ):
             return False
         is_cut = self._leader.is_cut or self._client.is_cut or not self._requests.are_whole
         if is_cut or (not self._login.has_durable_session and self._may_lose):
@@ -266,18 +286,18 @@ class RelayedSession:
         self._leader.take()
         self._answers.leader_lost()
         self._aliases.leader_lost()
-        self.stage = Stage.HELD
+        self.stage = SessionStage.HELD
         return True
 
     def leader_found(self) -> None:
         """See ``Resumable``."""
         assert self._login is not None
-        self.stage = Stage.CONNECTING
+        self.stage = SessionStage.CONNECTING
         self._for_leader.append(self._login.again())
 
     def _go_on(self) -> None:
         """Continue where the former leader ended: with what it did not answer."""
-        self.stage = Stage.OPEN
+        self.stage = SessionStage.OPEN
         self._for_leader.append(self._requests.again())
         early, self._early = b"".join(self._early), []
         if early:
@@ -290,15 +310,20 @@ class RelayedSession:
     def _end(self, code: ReasonCode, reason: str) -> None:
         """End the connection; before 5.0 the client is told nothing."""
         login = self._login
-        if login is not None and self.stage in (Stage.OPEN, Stage.HELD, Stage.CONNECTING, Stage.SUBSCRIBING):
+        if login is not None and self.stage in (
+            SessionStage.OPEN,
+            SessionStage.HELD,
+            SessionStage.CONNECTING,
+            SessionStage.SUBSCRIBING,
+        ):
             properties = {PropertyId.REASON_STRING: reason} if login.explains else {}
             self._for_client.append(disconnect(login.version, code, properties))
-        self.stage = Stage.OVER
+        self.stage = SessionStage.OVER
         self._for_leader.clear()
 
     def beat(self) -> None:
         """See ``Resumable``."""
-        if self.stage is Stage.HELD or self.is_restoring:
+        if self.stage is SessionStage.HELD or self.is_restoring:
             self._for_client.append(PINGRESP)
 
 

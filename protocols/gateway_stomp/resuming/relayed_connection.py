@@ -12,8 +12,8 @@ from gateway_stomp.errors import StompError
 from gateway_stomp.frames import HEARTBEAT, encode
 from gateway_stomp.resuming.frame_head import FrameHead, without_headers
 from gateway_stomp.resuming.frame_stream import FrameStream
-from gateway_stomp.resuming.requests import RelayedRequests
 from gateway_stomp.resuming.subscriptions import OFFSET, RelayedSubscriptions
+from gateway_stomp.resuming.unreceipted import UnreceiptedFrames
 from gateway_stomp.versions import Version
 
 #: So many bytes of frames without receipts and of open transactions are kept; then the client is not read until there
@@ -26,8 +26,8 @@ _LEADER_STOPS: Final = b"broker forced connection closure with reason 'shutdown'
 _TEMPORARY: Final = "/temp-queue"
 
 
-class Stage(Enum):
-    """How far the connection is."""
+class StompStage(Enum):
+    """The progress of the connection."""
 
     LOGIN = "login"
     OPEN = "open"
@@ -37,11 +37,11 @@ class Stage(Enum):
     OVER = "over"
 
 
-class RelayedConnection:
+class RelayedStompConnection:
     """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
 
     def __init__(self) -> None:
-        self.stage = Stage.LOGIN
+        self.stage = StompStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
         self.heartbeat_s = 0
@@ -49,7 +49,7 @@ class RelayedConnection:
         self._connect = b""
         self._session = ""
         self._former: set[str] = set()
-        self._requests = RelayedRequests()
+        self._requests = UnreceiptedFrames()
         self._subscriptions = RelayedSubscriptions()
         self._client = FrameStream()
         self._leader = FrameStream()
@@ -62,17 +62,17 @@ class RelayedConnection:
     @property
     def is_full(self) -> bool:
         """See ``Resumable``. An open transaction is no reason: its end must be read."""
-        return self._requests.waiting_size > MOST_KEPT and self.stage is not Stage.PASSING
+        return self._requests.waiting_size > MOST_KEPT and self.stage is not StompStage.PASSING
 
     @property
     def is_restoring(self) -> bool:
         """See ``Resumable``."""
-        return self.stage is Stage.RESTORING
+        return self.stage is StompStage.RESTORING
 
     @property
     def is_over(self) -> bool:
         """See ``Resumable``."""
-        return self.stage is Stage.OVER
+        return self.stage is StompStage.OVER
 
     def take_for_client(self) -> bytes:
         """See ``Resumable``."""
@@ -88,11 +88,11 @@ class RelayedConnection:
 
     def receive_from_client(self, data: bytes) -> None:
         """See ``Resumable``."""
-        if self.stage is Stage.PASSING:
+        if self.stage is StompStage.PASSING:
             self._for_leader.append(data)
-        elif self.stage in (Stage.HELD, Stage.RESTORING):
+        elif self.stage in (StompStage.HELD, StompStage.RESTORING):
             self._early.append(data)
-        elif self.stage is not Stage.OVER:
+        elif self.stage is not StompStage.OVER:
             self._pass_frames(self._client, data, self._for_leader, self._from_client)
 
     def _from_client(self, size: int, data: bytes) -> bytes:
@@ -100,7 +100,7 @@ class RelayedConnection:
         head = FrameHead(data, size)
         if not self._connect:
             if head.verb not in (b"CONNECT", b"STOMP") or self._client.is_cut:
-                self.stage = Stage.PASSING
+                self.stage = StompStage.PASSING
             self._connect = data
             return data
         transaction = head.value("transaction", self._version)
@@ -159,14 +159,14 @@ class RelayedConnection:
 
     def receive_from_leader(self, data: bytes) -> None:
         """See ``Resumable``."""
-        if self.stage is Stage.PASSING:
+        if self.stage is StompStage.PASSING:
             self._for_client.append(data)
-        elif self.stage not in (Stage.HELD, Stage.OVER):
+        elif self.stage not in (StompStage.HELD, StompStage.OVER):
             self._pass_frames(self._leader, data, self._for_client, self._from_leader)
 
     def _from_leader(self, size: int, data: bytes) -> bytes:
         """Note a frame of the leader; return what the client gets."""
-        if self.has_leader_ended or self.stage is Stage.OVER:
+        if self.has_leader_ended or self.stage is StompStage.OVER:
             return b""
         verb = data[: data.find(b"\n")].rstrip(b"\r")
         if verb == b"MESSAGE":
@@ -190,25 +190,25 @@ class RelayedConnection:
                 self._subscriptions.reached(key, int(offset))
 
     def _connected(self, head: FrameHead, data: bytes) -> bytes:
-        if self.stage not in (Stage.LOGIN, Stage.RESTORING) or not self._connect:
+        if self.stage not in (StompStage.LOGIN, StompStage.RESTORING) or not self._connect:
             raise StompError("Invalid frame", "A CONNECTED that is not due")
         self._session = head.value("session") or ""
-        if self.stage is Stage.RESTORING:
+        if self.stage is StompStage.RESTORING:
             self._go_on()
             return b""
         self._version = Version(head.value("version") or "1.0")
         beats = (head.value("heart-beat") or "0,0").split(",")
         self.heartbeat_s = int(beats[0]) // 1000
-        self.stage = Stage.OPEN
+        self.stage = StompStage.OPEN
         return data
 
     def _failed(self, head: FrameHead, size: int, data: bytes) -> bytes:
         """Leave a leader that ends in order; pass on any other end."""
         is_stopping = head.value("message") == "connection_forced" and data[size:].startswith(_LEADER_STOPS)
-        if is_stopping and self.stage in (Stage.OPEN, Stage.RESTORING) and not self._is_closing:
+        if is_stopping and self.stage in (StompStage.OPEN, StompStage.RESTORING) and not self._is_closing:
             self.has_leader_ended = True
             return b""
-        self.stage = Stage.PASSING
+        self.stage = StompStage.PASSING
         return data
 
     # Frames
@@ -219,11 +219,11 @@ class RelayedConnection:
         """Pass whole frames on, or what takes their place; keep the rest until it is whole."""
         try:
             for size, frame in stream.cut(data):
-                is_followed = size and self.stage is not Stage.PASSING
+                is_followed = size and self.stage is not StompStage.PASSING
                 outgoing.append(self._noted(note, size, frame) if is_followed else frame)
         except StompError:
-            self.stage = Stage.PASSING
-        if self.stage is Stage.PASSING:
+            self.stage = StompStage.PASSING
+        if self.stage is StompStage.PASSING:
             self._for_leader.append(self._client.take())
             self._for_client.append(self._leader.take())
 
@@ -231,7 +231,7 @@ class RelayedConnection:
         try:
             return note(size, frame)
         except (StompError, ValueError):
-            self.stage = Stage.PASSING
+            self.stage = StompStage.PASSING
             return frame
 
     # Another leader
@@ -240,7 +240,7 @@ class RelayedConnection:
         """See ``Resumable``."""
         self._for_leader.clear()
         self.has_leader_ended = False
-        if self.stage not in (Stage.OPEN, Stage.HELD, Stage.RESTORING) or self._is_closing:
+        if self.stage not in (StompStage.OPEN, StompStage.HELD, StompStage.RESTORING) or self._is_closing:
             return False
         is_cut = self._leader.is_cut or self._client.is_cut
         is_too_large = self._requests.transactions_size > MOST_KEPT
@@ -250,17 +250,17 @@ class RelayedConnection:
         self._leader.take()
         if self._session:
             self._former.add(self._session)
-        self.stage = Stage.HELD
+        self.stage = StompStage.HELD
         return True
 
     def leader_found(self) -> None:
         """See ``Resumable``."""
-        self.stage = Stage.RESTORING
+        self.stage = StompStage.RESTORING
         self._for_leader.append(self._connect)
 
     def _go_on(self) -> None:
         """Continue where the former leader ended: with the subscriptions, and what it did not answer."""
-        self.stage = Stage.OPEN
+        self.stage = StompStage.OPEN
         self._for_leader.append(self._subscriptions.again())
         self._for_leader.append(self._requests.again())
         early, self._early = b"".join(self._early), []
@@ -269,13 +269,13 @@ class RelayedConnection:
 
     def give_up(self, reason: str) -> None:
         """See ``Resumable``."""
-        if self.stage in (Stage.OPEN, Stage.HELD, Stage.RESTORING):
+        if self.stage in (StompStage.OPEN, StompStage.HELD, StompStage.RESTORING):
             headers = (("message", "connection_forced"), ("content-type", "text/plain"))
             self._for_client.append(encode("ERROR", headers, self._version, reason.encode()))
-        self.stage = Stage.OVER
+        self.stage = StompStage.OVER
         self._for_leader.clear()
 
     def beat(self) -> None:
         """See ``Resumable``."""
-        if self.stage in (Stage.HELD, Stage.RESTORING):
+        if self.stage in (StompStage.HELD, StompStage.RESTORING):
             self._for_client.append(HEARTBEAT)

@@ -10,7 +10,7 @@ from gateway_amqp.methods import encode_method
 from gateway_amqp.resuming.relayed_connection import RelayedConnection
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_mqtt.resuming.relayed_session import RelayedSession
-from gateway_stomp.resuming.relayed_connection import RelayedConnection as RelayedStompConnection
+from gateway_stomp.resuming.relayed_connection import RelayedStompConnection
 from tests.fuzz.decoders.corpus import TO_BROKER, TO_CLIENT, frames_of
 from tests.fuzz.decoders.laws import require
 from tests.fuzz.decoders.target import Target
@@ -186,10 +186,10 @@ TARGETS: Final = (
             "gateway_mqtt.resuming.packet_stream:PacketStream.cut",
             "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_client",
             "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_leader",
-            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.subscribe",
-            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.subscribed",
-            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.unsubscribe",
-            "gateway_mqtt.resuming.subscriptions:RelayedSubscriptions.unsubscribed",
+            "gateway_mqtt.resuming.filters:RelayedFilters.subscribe",
+            "gateway_mqtt.resuming.filters:RelayedFilters.subscribed",
+            "gateway_mqtt.resuming.filters:RelayedFilters.unsubscribe",
+            "gateway_mqtt.resuming.filters:RelayedFilters.unsubscribed",
             "gateway_mqtt.resuming.topic_aliases:RelayedAliases.with_topic",
         ),
         _mqtt_seeds,
@@ -202,8 +202,8 @@ TARGETS: Final = (
             "gateway_stomp.resuming.frame_head:with_header",
             "gateway_stomp.resuming.frame_head:without_headers",
             "gateway_stomp.resuming.frame_stream:FrameStream.cut",
-            "gateway_stomp.resuming.relayed_connection:RelayedConnection.receive_from_client",
-            "gateway_stomp.resuming.relayed_connection:RelayedConnection.receive_from_leader",
+            "gateway_stomp.resuming.relayed_connection:RelayedStompConnection.receive_from_client",
+            "gateway_stomp.resuming.relayed_connection:RelayedStompConnection.receive_from_leader",
         ),
         _stomp_seeds,
         _STOMP_TOKENS,

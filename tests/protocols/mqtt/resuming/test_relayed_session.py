@@ -1,4 +1,4 @@
-"""What passes between a client, the node and one leader after the other, packet by packet."""
+"""Packets between a client, the node and one leader after the other."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway_mqtt.resuming import relayed_session
 from gateway_mqtt.resuming.packet_stream import MOST_HELD_BACK
-from gateway_mqtt.resuming.relayed_session import RelayedSession, Stage
+from gateway_mqtt.resuming.relayed_session import RelayedSession, SessionStage
 from tests.protocols.mqtt.frame_reader import FrameReader
 from tests.protocols.mqtt.packets import (
     WRITERS,
@@ -43,7 +43,7 @@ class Talk:
         assert self.client(connect) == connect
         self.welcome = answer or NEW[version]
         assert self.leader(self.welcome) == self.welcome
-        assert self.session.stage is Stage.OPEN
+        assert self.session.stage is SessionStage.OPEN
 
     def client(self, *packets: bytes) -> bytes:
         self.session.receive_from_client(b"".join(packets))
@@ -269,7 +269,7 @@ def test_a_message_of_qos_2_that_a_leader_would_take_twice_ends_the_connection()
     assert talk.lines(talk.session.take_for_client()) == ["DISCONNECT SERVER_SHUTTING_DOWN"]
 
 
-def test_a_delivery_of_qos_2_that_nobody_would_complete_ends_the_connection() -> None:
+def test_a_delivery_of_qos_2_that_no_leader_would_complete_ends_the_connection() -> None:
     talk = Talk(lasts=False)
     talk.leader(talk.write.publish("a", qos=2, id=1))
     assert not talk.session.leader_lost()
@@ -330,6 +330,17 @@ def test_a_leader_that_ends_in_order_is_left() -> None:
     assert talk.session.has_leader_ended
     talk.resume()
     assert not talk.session.has_leader_ended
+
+
+@pytest.mark.parametrize("stops", [b"\xe0\x01\x8b", packet(0xE0, b"\x8b\x08\x1f" + text("ended"))])
+def test_what_a_leader_refuses_because_it_stops_is_sent_again(stops: bytes) -> None:
+    talk = Talk()
+    write = talk.write
+    talk.client(write.publish("a", qos=1, id=1), write.publish("a", qos=2, id=2))
+    assert talk.leader(write.puback(1, 0x97), write.pubrec(2, 0x97), stops) == b""
+    assert talk.session.has_leader_ended
+    expected = write.publish("a", qos=1, id=1, dup=True) + write.publish("a", qos=2, id=2, dup=True)
+    assert talk.resume() == expected
 
 
 def test_any_other_disconnect_ends_the_connection() -> None:

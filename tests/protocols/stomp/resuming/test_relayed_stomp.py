@@ -1,4 +1,4 @@
-"""What passes between a STOMP client, the node and one leader after the other, frame by frame."""
+"""Frames between a STOMP client, the node and one leader after the other."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_stomp.resuming.frame_stream import MOST_HELD_BACK
-from gateway_stomp.resuming.relayed_connection import MOST_KEPT, RelayedConnection, Stage
+from gateway_stomp.resuming.relayed_connection import MOST_KEPT, RelayedStompConnection, StompStage
 from tests.protocols.stomp.dialogue import Client, Gateway, frame
 
 CONNECT = frame(
@@ -29,13 +29,13 @@ class Talk:
     """A client with an open connection. Each method returns what the other side gets."""
 
     def __init__(self, version: str = "1.2", beat: str = "0,0") -> None:
-        self.session = RelayedConnection()
+        self.session = RelayedStompConnection()
         self._leaders = 1
         self._version = version
         assert self.client(CONNECT) == CONNECT
         welcome = connected(version=version, beat=beat)
         assert self.leader(welcome) == welcome
-        assert self.session.stage is Stage.OPEN
+        assert self.session.stage is StompStage.OPEN
 
     def client(self, *frames: bytes) -> bytes:
         self.session.receive_from_client(b"".join(frames))
@@ -189,7 +189,7 @@ def test_a_client_that_has_said_goodbye_is_not_held() -> None:
 
 
 def test_what_is_no_stomp_is_passed_on() -> None:
-    session = RelayedConnection()
+    session = RelayedStompConnection()
     session.receive_from_client(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0")
     session.receive_from_leader(b"no")
     assert session.take_for_leader() == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0"
@@ -234,7 +234,7 @@ def test_frames_pass_unchanged_for_any_cut_of_their_bytes(bodies: list[bytes], c
 class LeaderEnd(Client):
     """The connection of a node to one broker."""
 
-    def __init__(self, gateway: Gateway, session: RelayedConnection) -> None:
+    def __init__(self, gateway: Gateway, session: RelayedStompConnection) -> None:
         super().__init__(gateway)
         self.output = b""
         self._session = session
@@ -247,7 +247,7 @@ class LeaderEnd(Client):
 
 
 def test_a_consumer_goes_on_with_the_next_broker_and_its_acknowledgements_count_there_alone() -> None:
-    gateway, session = Gateway(), RelayedConnection()
+    gateway, session = Gateway(), RelayedStompConnection()
     first = LeaderEnd(gateway, session)
     subscribe = frame("SUBSCRIBE", {"id": "1", "destination": "/queue/q", "ack": "client-individual"})
     for data in (CONNECT, subscribe):

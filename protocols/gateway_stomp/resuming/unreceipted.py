@@ -1,7 +1,7 @@
 """The frames of a client that wait for a receipt, or for the end of a transaction, for another leader."""
 
 
-class RelayedRequests:
+class UnreceiptedFrames:
     """Owns the SEND frames by receipt, and the frames of open transactions; the sizes are the numbers of their bytes.
 
     ``can_be_repeated`` is false while a frame waits that cannot be sent again: a COMMIT has perhaps had its effect, an

@@ -18,7 +18,7 @@ _RETAIN_HANDLING: Final = 0x30
 _REFUSED: Final = 0x80
 
 
-class RelayedSubscriptions:
+class RelayedFilters:
     """Owns the options and the subscription identifier of each filter, and the requests that are not answered."""
 
     def __init__(self, version: int) -> None:

@@ -1,4 +1,4 @@
-"""What a client and the leader said when the connection began, so that it can begin again with another leader."""
+"""The CONNECT of a client and its answer, to begin the connection again with another leader."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ class ConnectAnswer:
         self.properties, _ = decode_properties(body, 2, len(body), PacketType.CONNACK)
 
 
-class RelayedLogin:
+class RelayedConnect:
     """The CONNECT of a client, and what the first leader added to it.
 
     ``has_durable_session``: the session outlives the connection, so the next leader has it. ``can_be_repeated`` is

@@ -21,7 +21,7 @@ _ENDED_BY: Final = {
 }
 
 
-class RelayedRequests:
+class UnansweredPackets:
     """Owns the packets by kind and packet identifier: PUBLISH of QoS 1 and 2, PUBREL, SUBSCRIBE and UNSUBSCRIBE.
 
     ``size`` is the number of their bytes. ``are_whole`` is false while one of them was too large to be kept.
