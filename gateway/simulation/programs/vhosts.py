@@ -50,7 +50,7 @@ class OwnVhost(Program):
         await self._make()
         try:
             await self._fill_connections(clients)
-            await self._fill_channels(clients[0])
+            await self._fill_channels(clients[: self._connections])
             await self._fill_queues(clients[0])
             await self._delete_under(clients[: self._connections])
             await self._require_empty(clients[0])
@@ -96,8 +96,9 @@ class OwnVhost(Program):
         else:
             self._require_lost(clients[: self._connections], f"{self._connections + 1} connections")
 
-    async def _fill_channels(self, client: AmqpClient) -> None:
+    async def _fill_channels(self, clients: list[AmqpClient]) -> None:
         """Open as many channels as may be: each connection has one. One more ends its connection."""
+        client = clients[0]
         for number in range(2, _CHANNELS + 2 - self._connections):
             await client.open_channel(number)
         if self.random.random() < 0.5:
@@ -108,7 +109,7 @@ class OwnVhost(Program):
             self._require_code(error, _NOT_ALLOWED)
             await self._reconnect(client)
         else:
-            self._require_lost([client], f"more than {_CHANNELS} channels")
+            self._require_lost(clients, f"more than {_CHANNELS} channels")
 
     async def _reconnect(self, client: AmqpClient) -> None:
         """Connect again, once the broker has ended the connection that it has closed."""
