@@ -157,7 +157,8 @@ class MessageHistory:
             place.unmarked[body] = self.incarnation
         if place.qos is not None and (qos := min(place.qos, published.qos)) != 1:
             # what is not durable at the subscriber, or not promised, is delivered before the publish is on disk
-            is_allowed = (qos == 0 or not place.survives) and published.is_resent
+            is_published_again = published.is_resent or (published.is_delayed_will and last != self.incarnation)
+            is_allowed = (qos == 0 or not place.survives) and is_published_again
             require(last is None or is_allowed, f"a message of QoS {qos} comes once", what)
 
     def _check_order(self, place: MessagePlace, reader: str, published: Published, what: str) -> None:

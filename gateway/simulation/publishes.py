@@ -39,6 +39,7 @@ class Published:
     ``perhaps`` are places that may get it or not: subscriptions that began or ended meanwhile. ``topic_key`` is its
     routing key at the exchange of topics. ``is_repeated``: it was sent again, as at least once permits. ``is_resent``:
     it was sent again after the node ended, which may have delivered it at most once before it was on disk.
+    ``is_delayed_will``: the next node publishes it again, if its first publish was not on disk.
     ``content_type`` and ``is_durable`` are properties that the message keeps on its way.
     """
 
@@ -54,5 +55,6 @@ class Published:
     perhaps: set[str] = field(default_factory=set)
     is_repeated: bool = False
     is_resent: bool = False
+    is_delayed_will: bool = False
     content_type: str | None = None
     incarnation: int = 0  # of the node to which it was sent first

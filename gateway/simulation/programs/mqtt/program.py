@@ -72,6 +72,7 @@ class MqttProgram(ConnectedProgram):
     def will(self, route: PublishRoute, *, qos: int = 1, delay_s: int = 0) -> tuple[str, Will]:
         """Return a will for the next login, and its body."""
         body = self.scene.history.publish(self.name, route.places, qos=qos, topic_key=route.topic_key)
+        self.scene.history.published[body].is_delayed_will = delay_s > 0
         return body, Will(route.topic, body.encode(), qos, delay_s=delay_s)
 
     def published(self, publish: OutgoingPublish, reason: int) -> None:
