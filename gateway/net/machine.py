@@ -28,12 +28,14 @@ class Phase(Enum):
 class Driver(Protocol):
     """The transport side of one connection, as its machine uses it: a ``PeerProtocol``, or a test double.
 
-    ``is_resumed``: a node of the cluster goes on with a connection that another leader had.
+    ``is_resumed``: a node of the cluster goes on with a connection that another leader had. ``is_kept``: a node goes on
+    with it when this broker ends.
     """
 
     peer_host: str
     name: str
     is_resumed: bool
+    is_kept: bool
 
     @property
     def certificate(self) -> CertificateSubject | None:

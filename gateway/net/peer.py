@@ -56,6 +56,7 @@ class PeerProtocol(Protocol):
     def __init__(self, broker: Broker, turn: Turn, log: StructuredLog, login_timeout_s: float) -> None:
         self.name = ""
         self.is_resumed = False
+        self.is_kept = False
         self.peer_host = ""
         self._peer_port = 0
         self._host = ""
@@ -120,6 +121,7 @@ class PeerProtocol(Protocol):
         transport.setTcpNoDelay(True)
         peer, host = transport.getPeer(), transport.getHost()
         self.is_resumed = getattr(transport, "is_resumed", False)
+        self.is_kept = getattr(transport, "is_kept", False)
         self.peer_host, self._peer_port = plain_host(peer.host), peer.port
         self._host, self._port = plain_host(host.host), host.port
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"

@@ -371,8 +371,10 @@ class Connection(Machine):
         self.end(ReasonCode.SESSION_TAKEN_OVER, "the session was taken over by another connection")
 
     def force_close(self, reason: str) -> None:
-        """End the connection on behalf of the operator or of a shutdown."""
+        """End the connection on behalf of the operator or of a shutdown, which a kept client does not notice."""
         is_stop = "shutdown" in reason
+        if is_stop and self.driver.is_kept and self.conversation is not None:
+            self.conversation.will = None
         self.end(ReasonCode.SERVER_SHUTTING_DOWN if is_stop else ReasonCode.ADMINISTRATIVE_ACTION, reason)
 
     def time_out(self) -> None:

@@ -43,6 +43,7 @@ class PahoClients(StayingClients):
             **({} if self._version == MQTTv5 else {"clean_session": not self._lasts}),
         )
         client.username_pw_set("guest", "guest")
+        client.will_set(self.queue, b"0", self._qos)  # published, it would come out of order
         client.on_disconnect = self._disconnected
         options: dict[str, Any] = {}
         if self._version == MQTTv5:

@@ -108,6 +108,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self.name = f"{host}:{len(gateway.broker.connections) + 40_000} -> 127.0.0.1:{port}"
         self.peer_host = host
         self.is_resumed = False
+        self.is_kept = False
         self.certificate = certificate
         self.log_lines: list[tuple[str, dict[str, object]]] = []
         self._is_reading = True

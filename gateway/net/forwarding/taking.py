@@ -69,6 +69,7 @@ class ForwardedConnection(Protocol):
         self._factory.nodes[transport] = introduction.node
         keep_alive(transport)
         transport.is_resumed = introduction.is_resumed
+        transport.is_kept = self._factory.is_kept(listener)
         transport.write(TAKEN)
         hand_over(transport, ProxiedFactory(served, self._factory.clock, TIMEOUT_S).buildProtocol(self._address), rest)
 
@@ -86,7 +87,8 @@ class ForwardedFactory(Factory):
     """Takes connections of nodes that know the ``secret``.
 
     ``served`` returns the factories of the listeners with all their layers; none while this node does not lead.
-    ``is_closed`` tells from a node and a listener whether no client may come that way.
+    ``is_closed`` tells from a node and a listener whether no client may come that way; ``is_kept`` from a listener
+    whether its clients outlive this leader.
     """
 
     noisy = False
@@ -97,11 +99,13 @@ class ForwardedFactory(Factory):
         served: Callable[[], Mapping[str, Any]],  # Any: Twisted's factories share no type
         clock: Clock,
         is_closed: Callable[[str, str], bool] = lambda node, listener: False,
+        is_kept: Callable[[str], bool] = lambda listener: False,
     ) -> None:
         self.secret = secret
         self.served = served
         self.clock = clock
         self.is_closed = is_closed
+        self.is_kept = is_kept
         #: The connections that were taken, by their transports, and who forwards them.
         self.nodes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.limit = RateLimit(1, _LOG_INTERVAL_S)

@@ -33,6 +33,9 @@ _FOR_CLIENTS: Final = frozenset(listener.name for listener in LISTENERS)
 #: What remembers the clients of a listener.
 _RESUMABLES: Final = {listener.name: listener.resumable for listener in LISTENERS}
 
+#: The listeners whose clients outlive a leader.
+_KEPT: Final = frozenset(listener.name for listener in LISTENERS if listener.resumable() is not None)
+
 
 class MemberPorts:
     """The bound ports of one member.
@@ -86,7 +89,7 @@ class MemberPorts:
         def is_closed(node: str, listener: str) -> bool:
             return listener in _FOR_CLIENTS and is_drained(node)
 
-        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed)
+        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed, _KEPT.__contains__)
         self._internal.serve(INTERNAL, self._taking)
 
     def forwarded_by(self, node: str) -> list[tuple[Any, Any]]:  # Any: Twisted's addresses
