@@ -1,6 +1,7 @@
 """AMQP clients of a follower keep their connections when the leader changes: nothing confirmed is lost or reordered."""
 
 from collections.abc import Callable
+from urllib.error import HTTPError
 
 import pytest
 
@@ -16,6 +17,22 @@ from tests.waiting import wait_until
 _GOES_ON_S = 60.0
 
 
+def hand_over(cluster: GatewayCluster, node: ClusterNode) -> None:
+    """Let a node lead, as soon as it stands for election."""
+    present = cluster.leader()
+    epoch = present.led_epoch
+
+    def is_accepted() -> bool:
+        try:
+            request(present, "PUT", "cluster/leader", {"node": node.name})
+        except HTTPError:  # it led a moment ago
+            return False
+        return True
+
+    wait_until(is_accepted, cluster.logs)
+    assert cluster.leader(after=epoch) is node
+
+
 def _kill(cluster: GatewayCluster, leader: ClusterNode) -> None:
     leader.kill()
 
@@ -26,6 +43,14 @@ def _drain(cluster: GatewayCluster, leader: ClusterNode) -> None:
 
 def _transfer(cluster: GatewayCluster, leader: ClusterNode) -> None:
     request(leader, "PUT", "cluster/leader", {})
+
+
+def _lead_itself(cluster: GatewayCluster, leader: ClusterNode) -> None:
+    """Let the node of the clients lead for a while, then another one."""
+    follower = cluster.follower()
+    hand_over(cluster, follower)
+    wait_until(lambda: "clients go on with another leader" in follower.log_of_run, cluster.logs)
+    hand_over(cluster, leader)
 
 
 def _pause(cluster: GatewayCluster, leader: ClusterNode) -> None:
@@ -42,7 +67,9 @@ def _repair(cluster: GatewayCluster, leader: ClusterNode) -> None:
 
 @pytest.mark.timeout(200 + 120 * ROUNDS)
 @pytest.mark.parametrize(
-    "change", [_kill, _drain, _transfer, _pause], ids=["killed", "drained", "transferred", "paused"]
+    "change",
+    [_kill, _drain, _transfer, _lead_itself, _pause],
+    ids=["killed", "drained", "transferred", "own-node", "paused"],
 )
 def test_clients_of_a_follower_stay_connected(
     cluster: GatewayCluster, change: Callable[[GatewayCluster, ClusterNode], None]
