@@ -38,6 +38,9 @@ _log: Final = StructuredLog("node")
 #: How long a stopping broker waits for clients to close their connections, in seconds.
 _DISCONNECT_TIMEOUT_S: Final = 2.0
 
+#: How long it waits for jobs that they left behind, such as the return of very many unacknowledged messages.
+_JOBS_TIMEOUT_S: Final = 5.0
+
 #: Time for the answer to a request that stops the broker, in seconds.
 _STOP_DELAY_S: Final = 0.2
 
@@ -245,6 +248,16 @@ class Node:
         for peer in self.broker.connections:  # its last answers may wait for a store that failed
             peer.give_up("the broker stops")
         self._ports.close_http_clients()
+        self._wait_for_jobs(self._reactor.seconds() + _JOBS_TIMEOUT_S, done)
+
+    def _wait_for_jobs(self, deadline: float, done: Callable[[], None]) -> None:
+        """Let the jobs in the background finish, unless that takes too long or the store has failed."""
+        jobs = len(self.broker.clock.background)
+        if jobs and not self.broker.journal.has_failed and self._reactor.seconds() < deadline:
+            self._reactor.callLater(0.02, self._wait_for_jobs, deadline, done)
+            return
+        if jobs:
+            _log.warning("the broker stops before its long work is finished", jobs=jobs)
         self._clockwork.stop()
         self._turn.end()
         self._vhost_access.close_all()

@@ -121,7 +121,7 @@ class Broker:
         self.journal.disk_backlog.on_change = flow_updates.update_all
         self.archive_context.blocked_publishers.on_change = self.connections.update_flow_control_of
         self.alarms.subscribe(flow_updates.update_all)
-        self.clock.background.is_paused = partial(getattr, self.journal, "is_filling")
+        self.clock.background.is_paused = self.journal.delays_long_work
 
     # Virtual hosts
 
@@ -390,10 +390,14 @@ class Broker:
         vhost.policy_applier.policies_changed()
 
     def stop(self) -> None:
-        """Record a clean shutdown in the store; call when no delivery is outstanding any more."""
+        """Record a clean shutdown in the store; call when no delivery is outstanding any more.
+
+        A job that is not finished may be requeuing deliveries: then clients may have seen any message, as after a kill.
+        """
         for vhost in self.vhost_by_name.values():
             vhost.queues.flush_offsets()
-        self.journal.record(Put(CleanStopRecord(self.node, self.doubtful_up_to)))
+        doubtful_up_to = self.journal.position if len(self.clock.background) else self.doubtful_up_to
+        self.journal.record(Put(CleanStopRecord(self.node, doubtful_up_to)))
         self.journal.flush()
 
 

@@ -14,6 +14,9 @@ FAR_BEHIND_LIMIT: Final = 48 * 1024 * 1024
 #: Bytes that may wait for the disk before long work pauses; far below the limit, so that it does not block publishers.
 FILLING_LIMIT: Final = BACKLOG_LIMIT // 8
 
+#: Slices of long work whose changes may wait for the disk while other changes fill the backlog.
+MOST_SLICES: Final = 4
+
 
 class DiskBacklog:
     """Owns the sizes of the steps that the store has and the disk has not. ``size`` is their sum in bytes.
@@ -55,3 +58,28 @@ class DiskBacklog:
         if is_large != self.is_large or is_very_large != self.is_very_large:
             self.is_large, self.is_very_large = is_large, is_very_large
             self.on_change()
+
+
+class LongWork:
+    """Decides when long work waits because much of the ``backlog`` waits for the disk.
+
+    A few of its slices may be in the backlog at any time. Publishers that are faster than the disk keep the backlog
+    filled for as long as they send, so that long work would never go on otherwise: a purge took 25 s, and an MQTT
+    client whose session was being closed waited as long for its CONNACK. ``_slices`` are the log positions of slices.
+    """
+
+    def __init__(self, backlog: DiskBacklog) -> None:
+        self._backlog = backlog
+        self._slices: deque[int] = deque()
+
+    def has_to_wait(self, lsn: int, watermark: int) -> bool:
+        """Return whether the next slice has to wait; otherwise its changes are recorded at the position ``lsn``."""
+        slices = self._slices
+        while slices and slices[0] <= watermark:
+            slices.popleft()
+        if not self._backlog.is_filling or (slices and slices[-1] == lsn):
+            return False
+        if len(slices) >= MOST_SLICES:
+            return True
+        slices.append(lsn)
+        return False

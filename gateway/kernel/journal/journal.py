@@ -21,7 +21,7 @@ from gateway.kernel.journal.changes import (
     SetAside,
     Stored,
 )
-from gateway.kernel.journal.disk_backlog import DiskBacklog
+from gateway.kernel.journal.disk_backlog import DiskBacklog, LongWork
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.messages.contents import ContentReader
 from gateway.kernel.messages.message import Message
@@ -83,6 +83,7 @@ class Journal:
         self._turn_bytes = 0
         self._gathered = 0  # changes of this turn that do not count as backlog
         self.disk_backlog = DiskBacklog()
+        self._long_work = LongWork(self.disk_backlog)
         self.has_failed = False
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
@@ -367,10 +368,9 @@ class Journal:
         """The size of the changes that wait for the store, in bytes."""
         return self.disk_backlog.size
 
-    @property
-    def is_filling(self) -> bool:
-        """Whether so much waits for the disk that long work should pause."""
-        return self.disk_backlog.is_filling
+    def delays_long_work(self) -> bool:
+        """Return whether so much waits for the disk that long work has to; call it before each slice."""
+        return self._long_work.has_to_wait(self.lsn, self.watermark)
 
     @property
     def pending_lsn(self) -> Lsn:

@@ -204,7 +204,7 @@ class ApiSite:
         Without it, the records of an import would block every publisher.
         """
         context = self._context
-        return deferLater(context.reactor, PAUSE_S) if context.broker.journal.is_filling else None
+        return deferLater(context.reactor, PAUSE_S) if context.broker.journal.delays_long_work() else None
 
     # Responses
 

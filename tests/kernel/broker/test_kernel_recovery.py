@@ -13,7 +13,9 @@ from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
+from gateway.kernel.queueing.ledger import MOST_AT_ONCE
 from gateway.testing import MemoryBroker, Recipient
+from tests.clocks import TurnClock
 
 
 def test_every_kind_of_entity_is_recovered(broker: MemoryBroker) -> None:
@@ -119,6 +121,25 @@ def test_after_a_clean_stop_only_requeued_messages_are_flagged_as_redelivered(br
     after = Recipient()
     after.consume(broker.stopped().vhost.queue("q"))
     assert [(each.body, each.redelivered) for each in after.received] == [(b"seen", True), (b"fresh", False)]
+
+
+def test_after_a_stop_before_all_deliveries_are_requeued_every_message_is_flagged_as_redelivered() -> None:
+    clock, count = TurnClock(is_ticking=False), 2 * MOST_AT_ONCE
+    broker = MemoryBroker(clock=clock)
+    queue = broker.vhost.declare_queue("q", is_durable=True)
+    for number in range(count):
+        broker.publish("q", b"%d" % number, is_persistent=True)
+    before = Recipient()
+    before.consume(queue)
+    clock.is_ticking = True
+    before.leave()
+    assert 0 < len(queue) < count
+    restarted = broker.stopped()
+    clock.is_ticking = False
+    after = Recipient()
+    after.consume(restarted.vhost.queue("q"))
+    assert [each.body for each in after.received] == [b"%d" % number for number in range(count)]
+    assert all(each.redelivered for each in after.received)
 
 
 def test_after_a_restart_an_auto_delete_queue_waits_for_its_first_consumer(broker: MemoryBroker) -> None:

@@ -35,7 +35,7 @@ def test_an_import_does_not_run_while_its_request_is_received(console: Console) 
 
 def test_an_import_pauses_while_the_store_is_behind(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     is_filling = True
-    monkeypatch.setattr(Journal, "is_filling", property(lambda journal: is_filling))
+    monkeypatch.setattr(Journal, "delays_long_work", lambda journal: is_filling)
     transport = console.send("POST", "/definitions", {"queues": queues("q", 100)})
     for _ in range(50):
         console.clock.advance(0.01)
