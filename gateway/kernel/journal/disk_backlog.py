@@ -64,8 +64,8 @@ class LongWork:
     """Decides when long work waits because much of the ``backlog`` waits for the disk.
 
     A few of its slices may be in the backlog at any time. Publishers that are faster than the disk keep the backlog
-    filled for as long as they send, so that long work would never go on otherwise: a purge took 25 s, and an MQTT
-    client whose session was being closed waited as long for its CONNACK. ``_slices`` are the log positions of slices.
+    filled for as long as they send, so that long work would never go on otherwise: a purge took 25 s, and the
+    CONNACK of an MQTT client waits for the end of its last connection. ``_slices`` are the log positions of slices.
     """
 
     def __init__(self, backlog: DiskBacklog) -> None:

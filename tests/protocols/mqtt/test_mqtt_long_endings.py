@@ -4,6 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from gateway.kernel.journal.disk_backlog import FILLING_LIMIT
+from gateway.kernel.messages.message import Message
+from gateway.testing.broker import header_of
 from tests.clocks import TurnClock
 from tests.protocols.mqtt.dialogue import Client, Gateway
 from tests.protocols.mqtt.packets import receive_maximum
@@ -103,6 +106,23 @@ def test_a_takeover_waits_for_the_end_and_gets_every_delivery_again(gateway: Gat
     run(gateway)
     assert lines(again) == ["CONNACK present", *sent()]
     assert not len(clock.background)
+
+
+def test_a_takeover_ends_beside_publishers_that_are_faster_than_the_disk(gateway: Gateway, clock: TurnClock) -> None:
+    with_deliveries(gateway)
+    gateway.vhost.declare_queue("flood", is_durable=True)
+    again = calling(gateway)
+    for _ in range(50):
+        message = Message("", "flood", header_of(is_persistent=True), bytes(FILLING_LIMIT))
+        gateway.vhost.publish(gateway.vhost.exchange(""), message)
+        gateway.end_turn()
+        assert gateway.broker.journal.disk_backlog.is_filling
+        clock.turn(1)
+        if lines(again):
+            break
+    assert lines(again), "no answer while they publish"
+    run(gateway)
+    assert lines(again) == ["CONNACK present", *sent()]
 
 
 @pytest.mark.parametrize("filter", ["t", "$share/g/t"])
