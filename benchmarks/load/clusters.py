@@ -1,9 +1,10 @@
 """A cluster of three gateways on three NATS servers beside three RabbitMQ nodes with quorum queues, on one machine.
 
-    python -m benchmarks.load.clusters [--seconds 3] [--rounds 5] [--output FILE]
+    python -m benchmarks.load.clusters [--seconds 3] [--rounds 5] [--only "across nodes"] [--output FILE]
 
-Persistent messages of 1 KiB, with confirms and acknowledgements, to one queue, through a node that leads it. The two
-clusters take turns in each round. CPU is that of all brokers and NATS servers of a cluster.
+Persistent messages of 1 KiB, with confirms and acknowledgements, to one queue, through a node that leads it; and
+transient messages without either, from a publisher on that node to consumers on the others. The two clusters take turns
+in each round. CPU is that of all brokers and NATS servers of a cluster.
 """
 
 import argparse
@@ -21,13 +22,14 @@ from typing import Final
 
 from benchmarks.load import rabbitmq
 from benchmarks.load.amqp.client import amqp_product, connected
+from benchmarks.load.fan_out import measure_fan_out
 from benchmarks.load.gateway import command
 from benchmarks.load.measurement import Measurement
 from benchmarks.load.processes import cpu_seconds, free_port, resident_bytes, stop, wait_for_port
 from benchmarks.load.roundtrip import measure_confirm_round_trip
 from benchmarks.load.running import Broker
 from benchmarks.load.stream import measure_stream
-from benchmarks.load.workloads import AMQP, Measure, QueueKind, Workload
+from benchmarks.load.workloads import AMQP, FANOUT, Measure, QueueKind, Shape, Workload
 
 NODES: Final = ("a", "b", "c")
 QUORUM: Final = QueueKind("quorum", (("x-queue-type", "quorum"),))
@@ -38,6 +40,8 @@ WORKLOADS: Final = (
     Workload(
         "one outstanding", 1024, 1, 0, confirms=True, persistent=True, measure=Measure.CONFIRM_ROUND_TRIP, queue=QUORUM
     ),
+    Workload("fanout 1 to 10 across nodes, 100 B", 100, FANOUT, 0, shape=Shape.FANOUT),
+    Workload("fanout 1 to 10 across nodes, 1 KiB", 1024, FANOUT, 0, shape=Shape.FANOUT),
 )
 
 _START_S: Final = 120.0
@@ -45,18 +49,22 @@ _START_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running cluster: the AMQP port of the node to measure, and the processes of all nodes and servers."""
+    """A running cluster: the AMQP ports, that of the node to measure first, and the processes of nodes and servers."""
 
     name: str
-    port: int
+    ports: Sequence[int]
     pids: Sequence[int]
 
     def measure(self, workload: Workload, seconds: float) -> "Result":
         """Run a workload once."""
-        broker = Broker(self.name, self.name, {AMQP: self.port}, os.getpid())
+        broker = Broker(self.name, self.name, {AMQP: self.ports[0]}, os.getpid())
         cpu_s = self._cpu_seconds()
-        run = measure_stream if workload.measure is Measure.STREAM else measure_confirm_round_trip
-        found = run(broker, workload, seconds)
+        if workload.shape is Shape.FANOUT:
+            found = measure_fan_out(broker, self.ports, workload, seconds)
+        elif workload.measure is Measure.STREAM:
+            found = measure_stream(broker, workload, seconds)
+        else:
+            found = measure_confirm_round_trip(broker, workload, seconds)
         # the warm-up of a stream counts in the messages of neither, and is a sixth of the time of both
         share = 5 / 6 if workload.measure is Measure.STREAM else 1.0
         return Result(found, (self._cpu_seconds() - cpu_s) * share)
@@ -91,7 +99,7 @@ def gateways(directory: Path) -> Iterator[Cluster]:
         monitoring = [f"http://127.0.0.1:{ports['http']}" for ports, _ in servers]
         nodes = []
         for name in NODES:
-            ports = {AMQP: free_port()}
+            listening = {AMQP: free_port()}
             options = []
             for setting in (
                 f"node_name={name}",
@@ -103,9 +111,10 @@ def gateways(directory: Path) -> Iterator[Cluster]:
                 options += ["--set", setting]
             home = directory / name
             home.mkdir()
-            nodes.append((ports[AMQP], _started(stack, command(home, ports, options), home / "output.log")))
+            nodes.append((listening[AMQP], _started(stack, command(home, listening, options), home / "output.log")))
         leader = _leader(directory, nodes)
-        yield Cluster("gateway", leader, [process.pid for _, process in (*servers, *nodes)])
+        ports = sorted((port for port, _ in nodes), key=lambda port: port != leader)
+        yield Cluster("gateway", ports, [process.pid for _, process in (*servers, *nodes)])
 
 
 def _nats_servers(stack: ExitStack, directory: Path) -> list[tuple[Mapping[str, int], subprocess.Popen[bytes]]]:
@@ -163,7 +172,7 @@ def rabbitmqs(directory: Path) -> Iterator[Cluster]:
         for _, _, settings in nodes[1:]:
             for words in (["stop_app"], ["join_cluster", "a@localhost"], ["start_app"]):
                 _control(settings, words)
-        yield Cluster("RabbitMQ", nodes[0][0], [process.pid for _, process, _ in nodes])
+        yield Cluster("RabbitMQ", [port for port, _, _ in nodes], [process.pid for _, process, _ in nodes])
 
 
 def _control(environment: Mapping[str, str], words: Sequence[str]) -> None:
@@ -192,38 +201,41 @@ def _listed(values: Sequence[str]) -> str:
     return "[" + ", ".join(f'"{value}"' for value in values) + "]"
 
 
-def _table(results: Mapping[str, Mapping[str, Sequence[Result]]], memory: Mapping[str, float]) -> str:
+def _table(
+    workloads: Sequence[Workload], results: Mapping[str, Mapping[str, Sequence[Result]]], memory: Mapping[str, float]
+) -> str:
     lines = [
         "| workload | | msg/s | CPU µs a message | confirm p50 | p99 |",
         "|---|---|---|---|---|---|",
     ]
-    for workload in WORKLOADS:
+    for workload in workloads:
         found = {name: each[workload.name] for name, each in results.items()}
         for name, runs in found.items():
-            lines.append(
-                f"| {workload.name} | {name} | {median(r.run.rate for r in runs):,.0f} "
-                f"| {median(r.cpu_us for r in runs):.1f} | {median(_p50(r) for r in runs):.2f} ms "
-                f"| {median(_p99(r) for r in runs):.2f} ms |"
-            )
+            rate, cpu_us = median(r.run.rate for r in runs), median(r.cpu_us for r in runs)
+            confirm = [f"{median(values):.2f} ms" for values in _confirms(runs)] if workload.confirms else ["", ""]
+            lines.append(f"| {workload.name} | {name} | {rate:,.0f} | {cpu_us:.1f} | {' | '.join(confirm)} |")
         ours, theirs = found["gateway"], found["RabbitMQ"]
         pairs = list(zip(ours, theirs, strict=True))
-        lines.append(
-            f"| | ratio | {median(a.run.rate / b.run.rate for a, b in pairs):.2f} "
-            f"| {median(a.cpu_us / b.cpu_us for a, b in pairs):.2f} "
-            f"| {median(_p50(a) / _p50(b) for a, b in pairs):.2f} "
-            f"| {median(_p99(a) / _p99(b) for a, b in pairs):.2f} |"
-        )
+        ratios = [
+            f"{median(a.run.rate / b.run.rate for a, b in pairs):.2f}",
+            f"{median(a.cpu_us / b.cpu_us for a, b in pairs):.2f}",
+            *(_ratios(ours, theirs) if workload.confirms else ("", "")),
+        ]
+        lines.append(f"| | ratio | {' | '.join(ratios)} |")
     lines.append("")
     lines.append("Memory of all processes at the end: " + ", ".join(f"{n} {mib:,.0f} MiB" for n, mib in memory.items()))
     return "\n".join(lines)
 
 
-def _p50(result: Result) -> float:
-    return result.run.confirm.p50_ms if result.run.confirm is not None else 0.0
+def _confirms(runs: Sequence[Result]) -> tuple[list[float], list[float]]:
+    """Return the p50 of the confirms of each run, and the p99."""
+    confirms = [result.run.confirm for result in runs if result.run.confirm is not None]
+    return [each.p50_ms for each in confirms], [each.p99_ms for each in confirms]
 
 
-def _p99(result: Result) -> float:
-    return result.run.confirm.p99_ms if result.run.confirm is not None else 0.0
+def _ratios(ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[str]:
+    for mine, peers in zip(_confirms(ours), _confirms(theirs), strict=True):
+        yield f"{median(a / b for a, b in zip(mine, peers, strict=True)):.2f}"
 
 
 def main() -> int:
@@ -231,24 +243,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each workload (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="workloads with this text in their name")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the table to this file, too")
     options = parser.parse_args()
     if (reason := rabbitmq.absence()) is not None:
         print(reason)
         return 1
+    workloads = [workload for workload in WORKLOADS if options.only in workload.name]
     launches: tuple[Callable[[Path], object], ...] = (gateways, rabbitmqs)
     with tempfile.TemporaryDirectory(prefix="gateway-clusters-") as directory, ExitStack() as stack:
         clusters: list[Cluster] = [stack.enter_context(launch(Path(directory))) for launch in launches]  # type: ignore[arg-type]
         for cluster in clusters:
-            print(f"{cluster.name}: {amqp_product({AMQP: cluster.port})}", flush=True)
+            print(f"{cluster.name}: {amqp_product({AMQP: cluster.ports[0]})}", flush=True)
         results: dict[str, dict[str, list[Result]]] = {each.name: {} for each in clusters}
         for number in range(options.rounds):
-            for workload in WORKLOADS:
+            for workload in workloads:
                 for cluster in clusters:
                     found = cluster.measure(workload, options.seconds)
                     results[cluster.name].setdefault(workload.name, []).append(found)
                     print(f"{number + 1} {workload.name} {cluster.name}: {found.run.rate:,.0f}/s", flush=True)
-        table = _table(results, {each.name: each.resident_mib() for each in clusters})
+        table = _table(workloads, results, {each.name: each.resident_mib() for each in clusters})
     print(table)
     if options.output is not None:
         options.output.write_text(table + "\n")

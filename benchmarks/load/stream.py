@@ -16,8 +16,13 @@ from benchmarks.load.workloads import Workload
 def measure_stream(broker: Broker, workload: Workload, seconds: float) -> Measurement:
     """Drive the workload for this long, after a warm-up of a fifth of that."""
     with open_rigs(broker, workload) as rigs:
-        _run(broker, rigs, seconds / 5)
-        return _run(broker, rigs, seconds)
+        return measure_rigs(broker, rigs, seconds)
+
+
+def measure_rigs(broker: Broker, rigs: Sequence[ClientRig], seconds: float) -> Measurement:
+    """Drive open rigs for this long, after a warm-up of a fifth of that."""
+    _run(broker, rigs, seconds / 5)
+    return _run(broker, rigs, seconds)
 
 
 def _run(broker: Broker, rigs: Sequence[ClientRig], seconds: float) -> Measurement:
