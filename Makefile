@@ -77,8 +77,6 @@ test-cluster: tests/interop/.tools
 endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
-# Spark's JVMs live for one or two minutes, so optimising compilation costs more than it gains.
-test-pipeline: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 $(patsubst %,test-%,$(filter-out $(GROUPS_WITHOUT_TOOLS),$(TEST_GROUPS))): tests/interop/.tools
 $(GROUPS_WITH_SPARK:%=test-%): $(VENV)/.tested
 $(TEST_GROUPS:%=test-%): test-%: $(VENV)/.testing

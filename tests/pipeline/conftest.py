@@ -12,11 +12,14 @@ from pyspark.sql import SparkSession
 
 from gateway_spark.session import session
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
+from tests.pipeline.java import use_options
 
 PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
 
 #: The first job of a session compiles code and starts workers, which takes more than a minute on a busy machine.
 TEST_TIMEOUT_S: Final = 300
+
+use_options()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

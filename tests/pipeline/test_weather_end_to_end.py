@@ -19,6 +19,7 @@ from gateway_spark.jobs.rollup import JOB
 from gateway_spark.jobs.running import main
 from gateway_spark.reports.page import ResultTables
 from tests.pipeline.frames import values
+from tests.pipeline.java import FOR_EXECUTORS
 from tests.pipeline.standalone import standalone
 from tests.pipeline.weather import STATIONS, daily_figures, weather
 
@@ -116,6 +117,7 @@ def test_a_job_runs_on_a_standalone_cluster(
     source = ["--queue", "weather", "--url", published.url, "--checkpoint", str(tmp_path / "checkpoint")]
     settings = [f"spark.driver.{name}=127.0.0.1" for name in ("host", "bindAddress")]
     settings += ["spark.executor.memory=700m", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false"]
+    settings.append(FOR_EXECUTORS)
     conf = [word for setting in settings for word in ("--conf", setting)]
     with standalone(tmp_path) as master:
         command = [sys.executable, "-m", "gateway", "pipeline", "submit", "--master", master, *conf, "rollup"]
