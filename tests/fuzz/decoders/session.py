@@ -18,9 +18,9 @@ _TIMEOUT_S: Final = 30
 _MOST_MIB: Final = 4096
 
 #: Packages whose code guides the fuzzer: ours, and the codecs that we pass bytes to.
-_INSTRUMENTED: Final = [
-    "gateway", "gateway_amqp", "gateway_mqtt", "gateway_stomp", "gateway_lmdb", "gateway_auth", "gateway_interceptors",
-    "wsproto", "h11",
+INSTRUMENTED: Final = [
+    "gateway", "gateway_amqp", "gateway_mqtt", "gateway_stomp", "gateway_lmdb", "gateway_jetstream", "gateway_auth",
+    "gateway_interceptors", "wsproto", "h11",
 ]  # fmt: skip
 
 #: The packages for whole connections: with the broker behind them, a run would take a second.
@@ -31,7 +31,7 @@ def main(module: str, name: str, work: Path, seconds: int, runs: int) -> None:
     """Fuzz a target until the time or the number of runs is reached. ``work`` gets inputs, artifacts and findings."""
     import atheris
 
-    with atheris.instrument_imports(include=_OF_CONNECTIONS if name.startswith("connection") else _INSTRUMENTED):
+    with atheris.instrument_imports(include=_OF_CONNECTIONS if name.startswith("connection") else INSTRUMENTED):
         targets = import_module(module).TARGETS
     from tests.fuzz.decoders import trial
     from tests.fuzz.decoders.corpus import inputs_of

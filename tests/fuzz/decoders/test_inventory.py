@@ -9,6 +9,7 @@ from tests.fuzz.decoders.catalogue import TARGETS
 from tests.fuzz.decoders.corpus import inputs_of
 from tests.fuzz.decoders.exemptions import NO_DECODERS, NO_DECODERS_IN
 from tests.fuzz.decoders.inventory import code_of, decoders, modules_with_parsers
+from tests.fuzz.decoders.session import INSTRUMENTED
 from tests.fuzz.decoders.target import Target
 
 COVERED = {decoder for target in TARGETS.values() for decoder in target.covers}
@@ -17,6 +18,11 @@ COVERED = {decoder for target in TARGETS.values() for decoder in target.covers}
 def test_each_decoder_has_a_target() -> None:
     missing = decoders() - COVERED - NO_DECODERS.keys()
     assert not missing, f"add targets in tests/fuzz/decoders/targets, or reasons in exemptions.py: {sorted(missing)}"
+
+
+def test_the_code_of_each_decoder_guides_the_fuzzer() -> None:
+    packages = {decoder.partition(":")[0].partition(".")[0] for decoder in COVERED}
+    assert not packages - set(INSTRUMENTED)
 
 
 def test_each_module_that_calls_a_parser_has_a_target() -> None:
