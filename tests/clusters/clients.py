@@ -235,6 +235,8 @@ class MqttPublisher(Publisher):
     def _take_answer(self, link: SocketLink, line: str) -> None:
         if line.startswith("DISCONNECT"):
             raise ConnectionResetError(line)
+        if line == "PINGRESP":  # from the follower, while no node leads
+            return
         words = line.split()
         number = next(each for each in self.waiting if packet_id(each) == int(words[1][1:]))
         if words[0] in ("PUBACK", "PUBREC") and words[2:]:
