@@ -116,12 +116,16 @@ class FoldedSteps:
             self.refusals.append(f"{type(error).__name__}: {error}")
 
     def changes(self) -> Iterator[Change]:
-        """Return the changes to write."""
+        """Return the changes to write: what goes before what comes.
+
+        The steps may be those of two leaders. The second one uses ids and positions again that the first one has
+        freed, so a message may have the id of one that was discarded before it.
+        """
         yield from self._entities.values()
-        yield from self._contents.values()
-        yield from self._places.values()
         yield from self._dequeued
         yield from self._discarded
+        yield from self._contents.values()
+        yield from self._places.values()
         yield from self._streams
 
     @property
