@@ -133,7 +133,7 @@ class RelayedStompConnection:
             self._requests.begin(transaction, without_headers(data, size, "receipt"))
         elif verb in (b"COMMIT", b"ABORT"):
             self._requests.end(transaction)
-        elif verb == b"SEND" and not self._client.is_cut:
+        elif verb == b"SEND" and not self._client.is_cut and self._requests.transactions_size <= MOST_KEPT:
             self._requests.add(transaction, without_headers(data, size, "receipt"))
         else:
             self._requests.add(transaction, None)
@@ -243,8 +243,7 @@ class RelayedStompConnection:
         if self.stage not in (StompStage.OPEN, StompStage.HELD, StompStage.RESTORING) or self._is_closing:
             return False
         is_cut = self._leader.is_cut or self._client.is_cut
-        is_too_large = self._requests.transactions_size > MOST_KEPT
-        if is_cut or is_too_large or self._has_temporary or not self._requests.can_be_repeated:
+        if is_cut or self._has_temporary or not self._requests.can_be_repeated:
             self.give_up("the leader of the cluster changed, and the connection could not be moved to the next one")
             return False
         self._leader.take()

@@ -48,8 +48,10 @@ class UnreceiptedFrames:
         if frames is None:
             return
         if send is None:
+            self.end(transaction)
+            self._frames_by_transaction[transaction] = []
             self._spoiled.add(transaction)
-        else:
+        elif transaction not in self._spoiled:
             frames.append(send)
             self.transactions_size += len(send)
 

@@ -147,6 +147,15 @@ def test_what_cannot_be_repeated_ends_the_connection(frames: list[bytes]) -> Non
     assert talk.is_ended()
 
 
+def test_a_large_transaction_is_not_kept_in_memory() -> None:
+    talk = Talk()
+    send = frame("SEND", {"destination": "/queue/q", "transaction": "t"}, bytes(MOST_KEPT // 4))
+    talk.client(frame("BEGIN", {"transaction": "t"}), *[send] * 20)
+    assert talk.session._requests.transactions_size == 0
+    talk.client(frame("COMMIT", {"transaction": "t"}))
+    assert talk.session.leader_lost()
+
+
 def test_a_large_frame_passes_in_pieces() -> None:
     talk = Talk()
     large = frame("SEND", {"destination": "/queue/q"}, bytes(MOST_HELD_BACK))
