@@ -95,7 +95,7 @@ class PolicyApplier:
         """Compute the settings of the queues that have one of these, and apply their features."""
         for queue in list(self._queue_by_name.values()):
             if not queue.is_deleted and not names.isdisjoint(queue.settings):
-                self.apply_to_queue(queue)
+                self._in_job(self.apply_to_queue, queue)
             yield
 
     def reapply_all(self) -> None:
@@ -105,7 +105,7 @@ class PolicyApplier:
     def _reapply_all(self) -> Iterator[None]:
         for queue in list(self._queue_by_name.values()):
             if not queue.is_deleted:
-                self.reapply(queue)
+                self._in_job(self.reapply, queue)
             yield
 
     def policies_changed(self) -> None:
@@ -152,5 +152,12 @@ class PolicyApplier:
                 settings = self._policies.changed(queue.settings, kind, queue.name, queue.arguments)
                 if settings is not None:
                     queue.settings = settings
-                    self.reapply(queue)
+                    self._in_job(self.reapply, queue)
             yield
+
+    def _in_job(self, update: "Callable[[QueueLike], None]", queue: "QueueLike") -> None:
+        """Update a queue in a job. What that dead-letters delays no confirm: no publish of this turn caused it."""
+        journal = self._context.journal
+        indirect_lsn = journal.indirect_lsn
+        update(queue)
+        journal.indirect_lsn = indirect_lsn

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.kernel.journal.confirms import Confirms
+from gateway.kernel.journal.records.topology import PolicyRecord
 from gateway.kernel.messages.message import Value
 from gateway.kernel.vhosts.verdict import Verdict
 from gateway.testing import MemoryBroker, Recipient
@@ -68,6 +69,21 @@ def test_an_unroutable_message_is_confirmed_at_the_end_of_the_turn(broker: Memor
     publisher = Publisher(broker)
     broker.commit()
     publisher.publish()
+    publisher.end_turn()
+    assert publisher.answers == [(1, False, True)]
+
+
+def test_dead_letters_of_a_new_policy_delay_no_confirm(broker: MemoryBroker) -> None:
+    """R119, R56: the messages that a policy lets expire are not of the turn's publishers."""
+    arguments: dict[str, Value] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    broker.vhost.declare_queue("dead", is_durable=True)
+    broker.vhost.declare_queue("old", is_durable=True, arguments=arguments)
+    broker.publish("old", b"expires", is_persistent=True)
+    publisher = publisher_to(broker)
+    broker.advance(1)
+    broker.kernel.put_policy(PolicyRecord("/", "short", False, "^old$", "queues", 0, {"message-ttl": 1}))
+    assert len(broker.vhost.queue_by_name["dead"]) == 1
+    publisher.confirms.published(True, is_stored=False)
     publisher.end_turn()
     assert publisher.answers == [(1, False, True)]
 
