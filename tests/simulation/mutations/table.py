@@ -299,7 +299,7 @@ MUTATIONS: Final = (
     Mutation(
         "a changed policy leaves existing queues as they were",
         "gateway.kernel.features.policy_applier",
-        "                    queue.settings = settings\n                    self.reapply(queue)\n",
+        "                    queue.settings = settings\n                    self._in_job(self.reapply, queue)\n",
         "                    queue.settings = settings\n",
     ),
     Mutation(
