@@ -112,14 +112,14 @@ class ResumingRelay:
         """Write what is due, and read the client or not."""
         resumable = self._resumable
         own: Any = self._client.transport
-        if (data := resumable.take_for_client()) and not self._client.is_lost:
+        if (data := resumable.waiting.take_for_client()) and not self._client.is_lost:
             own.write(data)
         if resumable.is_over:
             self._part()
             return
         if self._leader is not None:
             line: Any = self._leader.transport
-            if data := resumable.take_for_leader():
+            if data := resumable.waiting.take_for_leader():
                 line.write(data)
         self._valve.set(_NO_LEADER, is_closed=self._leader is None or resumable.is_restoring)
         self._valve.set(_IS_FULL, is_closed=resumable.is_full)

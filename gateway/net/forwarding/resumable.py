@@ -6,10 +6,13 @@ passes unchanged, in whole units of the protocol.
 
 from typing import Protocol
 
+from gateway.net.forwarding.relayed_bytes import RelayedBytes
+
 
 class Resumable(Protocol):
     """One connection of a client, between the client and one leader after the other.
 
+    ``waiting`` has what the two are to get: take it after each call.
     ``is_full``: the client is not read, because too much waits for the leader's answers. ``is_restoring``: a new leader
     is being told what the former one knew. ``has_leader_ended``: the leader has announced its end in order; it is to
     be left. ``is_over``: the client was told that its connection ends. ``awaits_client``: it then closes the connection
@@ -17,6 +20,7 @@ class Resumable(Protocol):
     """
 
     awaits_client: bool
+    waiting: RelayedBytes
 
     @property
     def is_full(self) -> bool:
@@ -49,14 +53,6 @@ class Resumable(Protocol):
 
     def receive_from_leader(self, data: bytes) -> None:
         """Handle bytes of the leader."""
-        ...
-
-    def take_for_client(self) -> bytes:
-        """Return what the client is to get now."""
-        ...
-
-    def take_for_leader(self) -> bytes:
-        """Return what the leader is to get now."""
         ...
 
     def leader_lost(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, cast
 from pamqp import commands
 
 from gateway.kernel.errors import ProtocolViolation
+from gateway.net.forwarding.relayed_bytes import RelayedBytes
 from gateway_amqp.content import FRAME_END, METHOD, read_frame_head
 from gateway_amqp.errors import reply_text
 from gateway_amqp.incoming import IncomingBytes
@@ -65,9 +66,7 @@ class RelayedConnection:
         self._restoration: Restoration | None = None
         self._client = IncomingBytes()
         self._leader = IncomingBytes()
-        self._early: list[bytes] = []
-        self._for_client: list[bytes] = []
-        self._for_leader: list[bytes] = []
+        self.waiting = RelayedBytes()
         self._held_back: list[bytes] = []
         self._is_cut = False
         self._is_closing = False
@@ -95,37 +94,27 @@ class RelayedConnection:
         """See ``Resumable``."""
         return self._login.heartbeat_s
 
-    def take_for_client(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_client = self._for_client, []
-        return b"".join(taken)
-
-    def take_for_leader(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_leader = self._for_leader, []
-        return b"".join(taken)
-
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
         """See ``Resumable``."""
         if self.stage is RelayStage.PASSING:
-            self._for_leader.append(data)
+            self.waiting.for_leader.append(data)
         elif self.stage in (RelayStage.HELD, RelayStage.RESTORING):
-            self._early.append(data)
+            self.waiting.early.append(data)
         elif self.stage is not RelayStage.OVER and (whole := self._client.add(data)) is not None:
             start = self._greet(whole) if self.stage is RelayStage.GREETING else 0
             if start is not None:
-                self._pass_frames(whole, start, self._client, self._for_leader, self._from_client)
+                self._pass_frames(whole, start, self._client, self.waiting.for_leader, self._from_client)
 
     def _greet(self, data: bytes) -> int | None:
         if len(data) < 8:
             self._client.keep(data, 0, 8)
             return None
-        self._for_leader.append(data[:8])
+        self.waiting.for_leader.append(data[:8])
         if data[:8] not in ACCEPTED_HEADERS:
             self._stop_following()
-            self._for_leader.append(data[8:])
+            self.waiting.for_leader.append(data[8:])
             return None
         self._login.header = data[:8]
         self.stage = RelayStage.LOGIN
@@ -133,7 +122,7 @@ class RelayedConnection:
 
     def _from_client(self, kind: int, number: int, data: bytes, start: int, stop: int) -> bytes | None:
         if number:
-            return self._channels.from_client(kind, number, data, start, stop, self._for_client)
+            return self._channels.from_client(kind, number, data, start, stop, self.waiting.for_client)
         if kind == METHOD:
             index = data[start + 7 : start + 11]
             if index == indexes.CLOSE:
@@ -149,7 +138,7 @@ class RelayedConnection:
     def receive_from_leader(self, data: bytes) -> None:
         """See ``Resumable``."""
         if self.stage in (RelayStage.PASSING, RelayStage.GREETING):
-            self._for_client.append(data)
+            self.waiting.for_client.append(data)
         elif self.stage not in (RelayStage.HELD, RelayStage.OVER) and (whole := self._leader.add(data)) is not None:
             self._take_from_leader(self._restore(whole) if self.stage is RelayStage.RESTORING else whole)
 
@@ -157,7 +146,7 @@ class RelayedConnection:
         # a leader that cannot write any more refuses everything that waits, and says that it stops
         self._channels.ignores_refusals = data.endswith(_LEADER_STOPS_FRAME)
         if self.stage is RelayStage.PASSING:
-            self._for_client.append(data)
+            self.waiting.for_client.append(data)
         elif self.stage in (RelayStage.LOGIN, RelayStage.OPEN) and not self.has_leader_ended:
             self._pass_frames(data, 0, self._leader, self._held_back, self._from_leader)
             self._release()
@@ -173,7 +162,7 @@ class RelayedConnection:
         self._release_all()
 
     def _release_all(self) -> None:
-        self._for_client += self._held_back
+        self.waiting.for_client += self._held_back
         self._held_back.clear()
 
     def _from_leader(self, kind: int, number: int, data: bytes, start: int, stop: int) -> bytes | None:
@@ -200,7 +189,7 @@ class RelayedConnection:
         is_stopping = close.reply_code == _FORCED and close.reply_text == _LEADER_STOPS
         if is_stopping and self.stage in (RelayStage.OPEN, RelayStage.RESTORING) and not self._is_closing:
             self.has_leader_ended = True
-            self._for_leader.append(encode_method(0, commands.Connection.CloseOk()))
+            self.waiting.for_leader.append(encode_method(0, commands.Connection.CloseOk()))
             return b""
         self._stop_following()
         return None
@@ -256,21 +245,21 @@ class RelayedConnection:
         """Pass everything on as it comes from now on."""
         self.stage = RelayStage.PASSING
         if (rest := self._client.take()) is not None:
-            self._for_leader.append(rest)
+            self.waiting.for_leader.append(rest)
         self._release_all()
         if (rest := self._leader.take()) is not None:
-            self._for_client.append(rest)
+            self.waiting.for_client.append(rest)
 
     # Another leader
 
     def leader_lost(self) -> bool:
         """See ``Resumable``."""
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
         self.has_leader_ended = False
         if self.stage not in (RelayStage.OPEN, RelayStage.RESTORING):
             return False
         if self._is_closing:
-            self._for_client.append(encode_method(0, commands.Connection.CloseOk()))
+            self.waiting.for_client.append(encode_method(0, commands.Connection.CloseOk()))
             self.stage = RelayStage.OVER
         elif self._is_cut or self._channels.is_too_large:
             self.give_up("the leader of the cluster changed, and the connection could not be moved to the next one")
@@ -296,7 +285,7 @@ class RelayedConnection:
         self.stage = RelayStage.RESTORING
         requests, queues = self._channels.needed()
         self._restoration = Restoration(self._login, requests, queues)
-        self._for_leader.append(self._restoration.take())
+        self.waiting.for_leader.append(self._restoration.take())
 
     def _restore(self, data: bytes) -> bytes:
         """Handle the frames of a new leader; return those after the last one that was due."""
@@ -313,13 +302,13 @@ class RelayedConnection:
             try:
                 if kind == METHOD and payload[:4] == indexes.CLOSE:
                     if self._leader_closes(payload) is None:  # the client learns why
-                        self._for_client.append(data[position - size - 8 : position])
+                        self.waiting.for_client.append(data[position - size - 8 : position])
                     continue
                 restoration.frame(kind, payload)
             except (ProtocolViolation, StructError, IndexError, UnicodeDecodeError):
                 self.give_up("the next leader of the cluster could not continue the connection")
                 return b""
-            self._for_leader.append(restoration.take())
+            self.waiting.for_leader.append(restoration.take())
         if restoration.is_over:
             self._go_on(restoration)
         elif self._is_being_restored:
@@ -337,27 +326,30 @@ class RelayedConnection:
         self._failed_logins = 0
         can_be_told = "connection.blocked" in self._login.capabilities
         if self._is_blocked and not restoration.is_blocked and can_be_told:
-            self._for_client.append(encode_method(0, commands.Connection.Unblocked()))
+            self.waiting.for_client.append(encode_method(0, commands.Connection.Unblocked()))
         elif restoration.is_blocked and not self._is_blocked and can_be_told:
-            self._for_client.append(encode_method(0, commands.Connection.Blocked("the leader blocks publishers")))
+            self.waiting.for_client.append(
+                encode_method(0, commands.Connection.Blocked("the leader blocks publishers"))
+            )
         self._is_blocked = restoration.is_blocked
-        self._for_leader.append(self._login.unanswered)
-        self._channels.begin_again(restoration.failures, self._for_leader, self._for_client, self._login.capabilities)
-        early, self._early = b"".join(self._early), []
-        if early:
+        self.waiting.for_leader.append(self._login.unanswered)
+        self._channels.begin_again(
+            restoration.failures, self.waiting.for_leader, self.waiting.for_client, self._login.capabilities
+        )
+        if early := self.waiting.take_early():
             self.receive_from_client(early)
 
     def give_up(self, reason: str) -> None:
         """See ``Resumable``."""
         if self.stage in (RelayStage.OPEN, RelayStage.HELD, RelayStage.RESTORING):
             close = commands.Connection.Close(_FORCED, reply_text(_FORCED, reason), 0, 0)
-            self._for_client.append(encode_method(0, close))
+            self.waiting.for_client.append(encode_method(0, close))
         self.stage = RelayStage.OVER
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
 
     def beat(self) -> None:
         """See ``Resumable``."""
         if self.stage in (RelayStage.HELD, RelayStage.RESTORING):
-            self._for_client.append(HEARTBEAT)
+            self.waiting.for_client.append(HEARTBEAT)
         elif self.stage is RelayStage.OPEN and self.is_full:
-            self._for_leader.append(HEARTBEAT)
+            self.waiting.for_leader.append(HEARTBEAT)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.net.forwarding.partial_unit import PartialUnit
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.incoming import remaining_length
@@ -18,51 +19,41 @@ class PacketStream:
     """
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._missing = 0
-        self._left = 0
+        self._partial = PartialUnit()
 
     @property
     def is_cut(self) -> bool:
         """See the class."""
-        return self._left > 0
+        return self._partial.is_cut
 
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield packets with the position of their bodies; of a large packet pieces, where it is 0 but in the first.
 
         :raises MqttError: if a remaining length is malformed; ``take`` returns the bytes from there on.
         """
-        if self._left:
-            piece, data = data[: self._left], data[self._left :]
-            self._left -= len(piece)
+        if piece := self._partial.piece(data):
             yield 0, piece
-        if self._pieces:
-            self._pieces.append(data)
-            self._missing -= len(data)
-            if self._missing > 0:
-                return
-            data = self.take()
-        at, end = 0, len(data)
+        whole = self._partial.add(data[len(piece) :])
+        if whole is None:
+            return
+        at, end = 0, len(whole)
         while at < end:
             try:
-                found = remaining_length(data, at, end, LARGEST_PACKET)
+                found = remaining_length(whole, at, end, LARGEST_PACKET)
             except MqttError:
-                self._pieces = [data[at:]]
+                self._partial.keep(whole[at:])
                 raise
             missing = 1 if found is None else found[1] + found[0] - end
             if missing > 0:
                 if found is None or end - at + missing <= MOST_HELD_BACK:
-                    self._pieces, self._missing = [data[at:]], missing
+                    self._partial.keep(whole[at:], missing)
                     return
-                self._left = missing
+                self._partial.pass_in_pieces(missing)
             assert found is not None
             length, body = found
-            yield body - at, data[at : body + length]
+            yield body - at, whole[at : body + length]
             at = body + length
 
     def take(self) -> bytes:
         """Return what is kept, and keep nothing more."""
-        kept = b"".join(self._pieces)
-        self._pieces.clear()
-        self._missing = self._left = 0
-        return kept
+        return self._partial.take()

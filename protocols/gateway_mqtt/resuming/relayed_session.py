@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
+from gateway.net.forwarding.relayed_bytes import RelayedBytes
 from gateway_mqtt.codec.encoding import PINGRESP, disconnect
 from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
@@ -63,9 +64,7 @@ class RelayedSession:
         self._subscribing: Iterator[bytes] = iter(())
         self._client = PacketStream()
         self._leader = PacketStream()
-        self._early: list[bytes] = []
-        self._for_client: list[bytes] = []
-        self._for_leader: list[bytes] = []
+        self.waiting = RelayedBytes()
         self._is_closing = False
         #: Publishes that the leader refuses now are sent again to the next one.
         self._ignores_refusals = False
@@ -95,16 +94,6 @@ class RelayedSession:
         """See ``Resumable``. The broker answers the client's PINGREQ; a client that is held gets PINGRESP unasked."""
         return 0 if self._login is None else self._login.keep_alive_s
 
-    def take_for_client(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_client = self._for_client, []
-        return b"".join(taken)
-
-    def take_for_leader(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_leader = self._for_leader, []
-        return b"".join(taken)
-
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
@@ -114,11 +103,11 @@ class RelayedSession:
             if data[0] >> 4 != PacketType.CONNECT:
                 self.stage = SessionStage.PASSING
         if self.stage is SessionStage.PASSING:
-            self._for_leader.append(data)
+            self.waiting.for_leader.append(data)
         elif self.stage is SessionStage.HELD or self.is_restoring:
-            self._early.append(data)
+            self.waiting.early.append(data)
         elif self.stage is not SessionStage.OVER:
-            self._pass_packets(self._client, data, self._for_leader, self._from_client)
+            self._pass_packets(self._client, data, self.waiting.for_leader, self._from_client)
 
     def _from_client(self, body: int, data: bytes) -> bytes:
         """Note a packet of the client; return what the leader gets."""
@@ -132,7 +121,7 @@ class RelayedSession:
             return data if self._answers.is_for_leader(kind, packet_id, is_error=is_error) else b""
         if kind == PacketType.PUBREL:
             answer = self._requests.released(_acknowledged(body, data)[0])
-            self._for_client.append(answer)
+            self.waiting.for_client.append(answer)
             return b"" if answer else data
         if kind == PacketType.SUBSCRIBE:
             self._requests.sent(kind, self._subscriptions.subscribe(data[body:]), data)
@@ -165,11 +154,11 @@ class RelayedSession:
     def receive_from_leader(self, data: bytes) -> None:
         """See ``Resumable``."""
         if self.stage is SessionStage.PASSING:
-            self._for_client.append(data)
+            self.waiting.for_client.append(data)
         elif self.stage not in (SessionStage.HELD, SessionStage.OVER):
             # a leader that cannot write any more refuses everything that waits, and says that it stops
             self._ignores_refusals = _STOPS.search(data) is not None
-            self._pass_packets(self._leader, data, self._for_client, self._from_leader)
+            self._pass_packets(self._leader, data, self.waiting.for_client, self._from_leader)
 
     def _from_leader(self, body: int, data: bytes) -> bytes:
         """Note a packet of the leader; return what the client gets."""
@@ -209,7 +198,7 @@ class RelayedSession:
         elif self._may_lose:
             self._end(ReasonCode.SERVER_SHUTTING_DOWN, "the next leader of the cluster does not have the session")
         else:
-            self._for_client.append(self._requests.session_lost())
+            self.waiting.for_client.append(self._requests.session_lost())
             self.stage = SessionStage.SUBSCRIBING
             self._subscribing = self._subscriptions.again(_OWN_ID)
             self._subscribe_more()
@@ -225,7 +214,7 @@ class RelayedSession:
         if request is None:
             self._go_on()
         else:
-            self._for_leader.append(request)
+            self.waiting.for_leader.append(request)
 
     def _subscribed(self, kind: int, body: int, data: bytes) -> bytes:
         if self.stage is SessionStage.SUBSCRIBING:
@@ -257,8 +246,8 @@ class RelayedSession:
         except MqttError:
             self.stage = SessionStage.PASSING
         if self.stage is SessionStage.PASSING:
-            self._for_leader.append(self._client.take())
-            self._for_client.append(self._leader.take())
+            self.waiting.for_leader.append(self._client.take())
+            self.waiting.for_client.append(self._leader.take())
 
     def _noted(self, note: Callable[[int, bytes], bytes], body: int, packet: bytes) -> bytes:
         try:
@@ -271,7 +260,7 @@ class RelayedSession:
 
     def leader_lost(self) -> bool:
         """See ``Resumable``."""
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
         self.has_leader_ended = False
         if (
             self.stage in (SessionStage.LOGIN, SessionStage.PASSING, SessionStage.OVER)
@@ -293,14 +282,13 @@ class RelayedSession:
         """See ``Resumable``."""
         assert self._login is not None
         self.stage = SessionStage.CONNECTING
-        self._for_leader.append(self._login.again())
+        self.waiting.for_leader.append(self._login.again())
 
     def _go_on(self) -> None:
         """Continue where the former leader ended: with what it did not answer."""
         self.stage = SessionStage.OPEN
-        self._for_leader.append(self._requests.again())
-        early, self._early = b"".join(self._early), []
-        if early:
+        self.waiting.for_leader.append(self._requests.again())
+        if early := self.waiting.take_early():
             self.receive_from_client(early)
 
     def give_up(self, reason: str) -> None:
@@ -317,14 +305,14 @@ class RelayedSession:
             SessionStage.SUBSCRIBING,
         ):
             properties = {PropertyId.REASON_STRING: reason} if login.explains else {}
-            self._for_client.append(disconnect(login.version, code, properties))
+            self.waiting.for_client.append(disconnect(login.version, code, properties))
         self.stage = SessionStage.OVER
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
 
     def beat(self) -> None:
         """See ``Resumable``."""
         if self.stage is SessionStage.HELD or self.is_restoring:
-            self._for_client.append(PINGRESP)
+            self.waiting.for_client.append(PINGRESP)
 
 
 def _acknowledged(body: int, data: bytes) -> tuple[int, bool]:

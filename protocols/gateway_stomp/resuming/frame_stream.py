@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.net.forwarding.partial_unit import PartialUnit
 from gateway_stomp.errors import StompError
 
 #: The largest frame that is kept until it is whole, in bytes. A larger one passes in pieces.
@@ -24,14 +25,12 @@ class FrameStream:
     """
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._missing = 0
-        self._left = 0
+        self._partial = PartialUnit()
 
     @property
     def is_cut(self) -> bool:
         """See the class."""
-        return self._left > 0
+        return self._partial.is_cut
 
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield frames with the size of their heads, and other bytes, where it is 0: ends of lines between frames, and
@@ -39,46 +38,36 @@ class FrameStream:
 
         :raises StompError: if they are no frames; ``take`` returns the bytes from there on.
         """
-        if self._left:
-            piece, data = data[: self._left], data[self._left :]
-            self._left -= len(piece)
+        if piece := self._partial.piece(data):
             yield 0, piece
-        if self._pieces:
-            self._pieces.append(data)
-            self._missing -= len(data)
-            if self._missing > 0:
-                return
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-        at, end = 0, len(data)
+        whole = self._partial.add(data[len(piece) :])
+        if whole is None:
+            return
+        at, end = 0, len(whole)
         while at < end:
-            start = _between(data, at)
+            start = _between(whole, at)
             if start > at:
-                yield 0, data[at:start]
+                yield 0, whole[at:start]
                 at = start
                 continue
-            head_end = _HEAD_END.search(data, at, at + _LARGEST_HEAD)
-            stop = -1 if head_end is None else _end_of_frame(data, at, head_end)
-            if head_end is None or stop < 0 or stop > end:
-                self._pieces = [data[at:]]
-                self._missing = max(1, stop - end)
-                if head_end is None or stop < 0:
-                    if end - at > (_LARGEST_HEAD if head_end is None else MOST_HELD_BACK):
-                        raise StompError("Invalid frame", "A frame has no end")
-                    return
+            head_end = _HEAD_END.search(whole, at, at + _LARGEST_HEAD)
+            stop = -1 if head_end is None else _end_of_frame(whole, at, head_end)
+            if head_end is None or stop < 0:
+                self._partial.keep(whole[at:])
+                if end - at > (_LARGEST_HEAD if head_end is None else MOST_HELD_BACK):
+                    raise StompError("Invalid frame", "A frame has no end")
+                return
+            if stop > end:
                 if stop - at <= MOST_HELD_BACK:
+                    self._partial.keep(whole[at:], stop - end)
                     return
-                self._pieces.clear()
-                self._left = stop - end
-            yield head_end.end() - at, data[at:stop]
+                self._partial.pass_in_pieces(stop - end)
+            yield head_end.end() - at, whole[at:stop]
             at = stop
 
     def take(self) -> bytes:
         """Return what is kept, and keep nothing more."""
-        kept = b"".join(self._pieces)
-        self._pieces.clear()
-        self._missing = self._left = 0
-        return kept
+        return self._partial.take()
 
 
 def _between(data: bytes, at: int) -> int:

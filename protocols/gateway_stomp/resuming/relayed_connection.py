@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from gateway.net.forwarding.relayed_bytes import RelayedBytes
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import HEARTBEAT, encode
 from gateway_stomp.resuming.frame_head import FrameHead, without_headers
@@ -53,9 +54,7 @@ class RelayedStompConnection:
         self._subscriptions = RelayedSubscriptions()
         self._client = FrameStream()
         self._leader = FrameStream()
-        self._early: list[bytes] = []
-        self._for_client: list[bytes] = []
-        self._for_leader: list[bytes] = []
+        self.waiting = RelayedBytes()
         self._is_closing = False
         self._has_temporary = False
 
@@ -74,26 +73,16 @@ class RelayedStompConnection:
         """See ``Resumable``."""
         return self.stage is StompStage.OVER
 
-    def take_for_client(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_client = self._for_client, []
-        return b"".join(taken)
-
-    def take_for_leader(self) -> bytes:
-        """See ``Resumable``."""
-        taken, self._for_leader = self._for_leader, []
-        return b"".join(taken)
-
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
         """See ``Resumable``."""
         if self.stage is StompStage.PASSING:
-            self._for_leader.append(data)
+            self.waiting.for_leader.append(data)
         elif self.stage in (StompStage.HELD, StompStage.RESTORING):
-            self._early.append(data)
+            self.waiting.early.append(data)
         elif self.stage is not StompStage.OVER:
-            self._pass_frames(self._client, data, self._for_leader, self._from_client)
+            self._pass_frames(self._client, data, self.waiting.for_leader, self._from_client)
 
     def _from_client(self, size: int, data: bytes) -> bytes:
         """Note a frame of the client; return what the leader gets."""
@@ -160,9 +149,9 @@ class RelayedStompConnection:
     def receive_from_leader(self, data: bytes) -> None:
         """See ``Resumable``."""
         if self.stage is StompStage.PASSING:
-            self._for_client.append(data)
+            self.waiting.for_client.append(data)
         elif self.stage not in (StompStage.HELD, StompStage.OVER):
-            self._pass_frames(self._leader, data, self._for_client, self._from_leader)
+            self._pass_frames(self._leader, data, self.waiting.for_client, self._from_leader)
 
     def _from_leader(self, size: int, data: bytes) -> bytes:
         """Note a frame of the leader; return what the client gets."""
@@ -224,8 +213,8 @@ class RelayedStompConnection:
         except StompError:
             self.stage = StompStage.PASSING
         if self.stage is StompStage.PASSING:
-            self._for_leader.append(self._client.take())
-            self._for_client.append(self._leader.take())
+            self.waiting.for_leader.append(self._client.take())
+            self.waiting.for_client.append(self._leader.take())
 
     def _noted(self, note: Callable[[int, bytes], bytes], size: int, frame: bytes) -> bytes:
         try:
@@ -238,7 +227,7 @@ class RelayedStompConnection:
 
     def leader_lost(self) -> bool:
         """See ``Resumable``."""
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
         self.has_leader_ended = False
         if self.stage not in (StompStage.OPEN, StompStage.HELD, StompStage.RESTORING) or self._is_closing:
             return False
@@ -255,26 +244,25 @@ class RelayedStompConnection:
     def leader_found(self) -> None:
         """See ``Resumable``."""
         self.stage = StompStage.RESTORING
-        self._for_leader.append(self._connect)
+        self.waiting.for_leader.append(self._connect)
 
     def _go_on(self) -> None:
         """Continue where the former leader ended: with the subscriptions, and what it did not answer."""
         self.stage = StompStage.OPEN
-        self._for_leader.append(self._subscriptions.again())
-        self._for_leader.append(self._requests.again())
-        early, self._early = b"".join(self._early), []
-        if early:
+        self.waiting.for_leader.append(self._subscriptions.again())
+        self.waiting.for_leader.append(self._requests.again())
+        if early := self.waiting.take_early():
             self.receive_from_client(early)
 
     def give_up(self, reason: str) -> None:
         """See ``Resumable``."""
         if self.stage in (StompStage.OPEN, StompStage.HELD, StompStage.RESTORING):
             headers = (("message", "connection_forced"), ("content-type", "text/plain"))
-            self._for_client.append(encode("ERROR", headers, self._version, reason.encode()))
+            self.waiting.for_client.append(encode("ERROR", headers, self._version, reason.encode()))
         self.stage = StompStage.OVER
-        self._for_leader.clear()
+        self.waiting.for_leader.clear()
 
     def beat(self) -> None:
         """See ``Resumable``."""
         if self.stage in (StompStage.HELD, StompStage.RESTORING):
-            self._for_client.append(HEARTBEAT)
+            self.waiting.for_client.append(HEARTBEAT)

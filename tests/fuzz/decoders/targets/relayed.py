@@ -44,8 +44,8 @@ def _relayed(relay: Resumable, data: bytes) -> None:
         elif what == _LEADER and has_leader:
             relay.receive_from_leader(piece)
             sent[_LEADER] += piece
-        got[_CLIENT] += relay.take_for_client()
-        got[_LEADER] += relay.take_for_leader()
+        got[_CLIENT] += relay.waiting.take_for_client()
+        got[_LEADER] += relay.waiting.take_for_leader()
         if is_first and not relay.has_leader_ended:
             require(sent[_LEADER].startswith(got[_CLIENT]), "the client gets what the leader sent", got, sent)
             require(sent[_CLIENT].startswith(got[_LEADER]), "the leader gets what the client sent", got, sent)

@@ -73,8 +73,8 @@ class RelayedDialogue:
 
     def _pass(self) -> None:
         while True:
-            self._lines += self._reader.feed(self.relay.take_for_client())
-            data = self.relay.take_for_leader()
+            self._lines += self._reader.feed(self.relay.waiting.take_for_client())
+            data = self.relay.waiting.take_for_leader()
             if data:
                 self.leader._receive(data)
             sent, self.leader.sent = self.leader.sent, b""
@@ -87,7 +87,7 @@ class RelayedDialogue:
         """Lose the leader: what it was about to send is lost."""
         self.leader.sent = b""
         is_held = self.relay.leader_lost()
-        self._lines += self._reader.feed(self.relay.take_for_client())
+        self._lines += self._reader.feed(self.relay.waiting.take_for_client())
         self.leader.lose()
         return is_held
 

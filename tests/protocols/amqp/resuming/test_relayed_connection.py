@@ -69,7 +69,7 @@ def test_requests_without_answers_are_repeated_in_their_order_among_publishes(di
             commands.Basic.Get(0, "orders", no_ack=True),
         )
     )
-    dialogue.relay.take_for_leader()  # it is lost
+    dialogue.relay.waiting.take_for_leader()  # it is lost
     lines = dialogue.change()
     assert "Queue.DeclareOk(queue='new', message_count=0, consumer_count=0)" in lines
     assert lines[-2].startswith("Basic.GetOk(delivery_tag=1") or lines[-1].startswith("Basic.GetOk(delivery_tag=1")
@@ -110,7 +110,7 @@ def test_a_transaction_that_was_committed_goes_on(dialogue: RelayedDialogue) -> 
 def test_a_commit_without_answer_closes_the_channel(dialogue: RelayedDialogue) -> None:
     dialogue.request(commands.Tx.Select())
     dialogue.relay.receive_from_client(wire(publish("", "orders", b"1"), commands.Tx.Commit()))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     assert dialogue.change()[0].startswith("Channel.Close 406 ")
 
 
@@ -120,7 +120,7 @@ def test_a_message_that_is_too_large_to_be_kept_closes_its_channel(
     monkeypatch.setattr("gateway_amqp.resuming.relayed_channel.MOST_OF_A_MESSAGE", 1000)
     dialogue.request(commands.Confirm.Select())
     dialogue.relay.receive_from_client(wire(publish("", "orders", b"x" * 2000)))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     assert dialogue.change() == [
         "Channel.Close 311 CONTENT_TOO_LARGE - the leader of the cluster changed,"
         " and a message was too large to be kept (0,0)"
@@ -197,7 +197,7 @@ def test_a_login_that_is_refused_in_silence_is_not_tried_for_ever() -> None:
 def test_a_new_secret_is_used_and_its_request_repeated(dialogue: RelayedDialogue) -> None:
     dialogue.gateways[1].add_user("guest", "new", "/")
     dialogue.relay.receive_from_client(wire(commands.Connection.UpdateSecret("new", "it expires")))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     assert dialogue.change() == ["Connection.UpdateSecretOk()"]
 
 
@@ -212,7 +212,7 @@ def test_the_end_of_a_leader_in_order_is_no_end_for_the_client(dialogue: Relayed
 def test_what_a_leader_refuses_because_it_stops_is_published_again(dialogue: RelayedDialogue) -> None:
     dialogue.request(commands.Confirm.Select())
     dialogue.relay.receive_from_client(wire(publish("", "orders", b"1")))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     nack = wire(commands.Basic.Nack(1, False, False))
     stop = wire(commands.Connection.Close(320, f"CONNECTION_FORCED - {CLOSED_BY_STOP}", 0, 0))
     dialogue.relay.receive_from_leader(nack + stop)
@@ -223,7 +223,7 @@ def test_what_a_leader_refuses_because_it_stops_is_published_again(dialogue: Rel
 def test_a_refusal_is_passed_on(dialogue: RelayedDialogue) -> None:
     dialogue.request(commands.Confirm.Select())
     dialogue.relay.receive_from_client(wire(publish("", "orders", b"1")))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     dialogue.relay.receive_from_leader(wire(commands.Basic.Nack(1, False, False)))
     assert dialogue.receive() == ["Basic.Nack(delivery_tag=1, multiple=False, requeue=False)"]
 
@@ -237,10 +237,10 @@ def test_a_connection_that_an_operator_closes_is_closed(dialogue: RelayedDialogu
 def test_closes_without_an_answer_are_answered(dialogue: RelayedDialogue) -> None:
     dialogue.request(commands.Channel.Open(), channel=2)
     dialogue.relay.receive_from_client(wire(commands.Channel.Close(200, "", 0, 0), channel=2))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     assert dialogue.change() == ["Channel.CloseOk() ch=2"]
     dialogue.relay.receive_from_client(wire(commands.Connection.Close(200, "", 0, 0)))
-    dialogue.relay.take_for_leader()
+    dialogue.relay.waiting.take_for_leader()
     assert not dialogue.lose()
     assert dialogue.receive() == ["Connection.CloseOk()"]
 
@@ -268,7 +268,7 @@ def test_a_client_that_is_held_hears_heartbeats(dialogue: RelayedDialogue) -> No
     assert dialogue.relay.heartbeat_s == 60
     assert dialogue.lose()
     dialogue.relay.beat()
-    assert dialogue.relay.take_for_client() == HEARTBEAT
+    assert dialogue.relay.waiting.take_for_client() == HEARTBEAT
     dialogue.relay.receive_from_client(HEARTBEAT)
     dialogue.find()
     assert dialogue.receive() == []
@@ -277,9 +277,9 @@ def test_a_client_that_is_held_hears_heartbeats(dialogue: RelayedDialogue) -> No
 def test_a_client_of_another_protocol_is_passed_on_as_it_comes() -> None:
     relay = RelayedConnection()
     relay.receive_from_client(b"AMQP\x00\x01\x00\x00 and more")
-    assert relay.take_for_leader() == b"AMQP\x00\x01\x00\x00 and more"
+    assert relay.waiting.take_for_leader() == b"AMQP\x00\x01\x00\x00 and more"
     relay.receive_from_leader(b"AMQP")
-    assert relay.take_for_client() == b"AMQP"
+    assert relay.waiting.take_for_client() == b"AMQP"
     assert not relay.leader_lost()
 
 
@@ -289,10 +289,10 @@ def test_a_loss_within_a_large_delivery_ends_the_connection(
     monkeypatch.setattr(relayed_connection, "MOST_HELD_BACK", 1000)
     dialogue.request(publish("", "orders", b"x" * 300_000, pieces=100_000))
     dialogue.relay.receive_from_client(wire(commands.Basic.Get(0, "orders")))
-    dialogue.leader._receive(dialogue.relay.take_for_leader())
+    dialogue.leader._receive(dialogue.relay.waiting.take_for_leader())
     dialogue.leader.gateway.settle()
     dialogue.relay.receive_from_leader(dialogue.leader.sent[:200_000])
-    assert len(dialogue.relay.take_for_client()) > 100_000
+    assert len(dialogue.relay.waiting.take_for_client()) > 100_000
     assert not dialogue.lose()
     assert dialogue.relay.is_over
 

@@ -98,8 +98,8 @@ class RelayedDialogue:
     # The wires
 
     def collect(self) -> None:
-        self.to_client += self.relay.take_for_client()
-        taken = self.relay.take_for_leader()
+        self.to_client += self.relay.waiting.take_for_client()
+        taken = self.relay.waiting.take_for_leader()
         if self.is_attached:
             self.to_leader += taken
 

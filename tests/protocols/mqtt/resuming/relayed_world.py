@@ -93,9 +93,9 @@ class RelayedLink:
         return not self.session.is_over and not self.session.is_restoring
 
     def _flush(self) -> None:
-        if data := self.session.take_for_leader():
+        if data := self.session.waiting.take_for_leader():
             self._leader.send(data)
-        self._received += self._reader.feed(self.session.take_for_client())
+        self._received += self._reader.feed(self.session.waiting.take_for_client())
 
     def _cut(self, data: bytes) -> list[bytes]:
         pieces = []

@@ -47,23 +47,23 @@ class Talk:
 
     def client(self, *packets: bytes) -> bytes:
         self.session.receive_from_client(b"".join(packets))
-        return self.session.take_for_leader()
+        return self.session.waiting.take_for_leader()
 
     def leader(self, *packets: bytes) -> bytes:
         self.session.receive_from_leader(b"".join(packets))
-        return self.session.take_for_client()
+        return self.session.waiting.take_for_client()
 
     def change_leader(self) -> bytes:
         """Return the CONNECT for the next leader."""
         assert self.session.leader_lost()
         self.session.leader_found()
-        return self.session.take_for_leader()
+        return self.session.waiting.take_for_leader()
 
     def resume(self, *, has_session: bool = True) -> bytes:
         """Return what the next leader gets after its CONNACK."""
         self.change_leader()
         assert self.leader((PRESENT if has_session else NEW)[self.version]) == b""
-        return self.session.take_for_leader()
+        return self.session.waiting.take_for_leader()
 
     def lines(self, data: bytes) -> list[str]:
         return [str(each) for each in FrameReader(self.version).feed(data)]
@@ -132,7 +132,7 @@ def test_what_the_client_sends_meanwhile_follows() -> None:
     )
     assert talk.leader(PRESENT[5]) == b""
     expected = talk.write.publish("a", b"early") + talk.write.publish("a", b"later")
-    assert talk.session.take_for_leader() == expected
+    assert talk.session.waiting.take_for_leader() == expected
 
 
 def test_a_partial_packet_of_a_lost_leader_does_not_reach_the_client() -> None:
@@ -186,7 +186,7 @@ def test_a_login_of_several_steps_is_passed_on_and_ends_with_the_leader() -> Non
     connect = write.connect(b"ann", properties=authentication("SCRAM", b"a"))
     session.receive_from_client(connect)
     session.receive_from_leader(b"\xf0\0")
-    assert (session.take_for_leader(), session.take_for_client()) == (connect, b"\xf0\0")
+    assert (session.waiting.take_for_leader(), session.waiting.take_for_client()) == (connect, b"\xf0\0")
     assert not session.leader_lost()
     assert not session.is_over
 
@@ -196,7 +196,7 @@ def test_a_refusal_of_the_first_leader_passes(answer: bytes) -> None:
     session = RelayedSession()
     session.receive_from_client(WRITERS[5 if answer[1] == 3 else 4].connect(b"ann"))
     session.receive_from_leader(answer)
-    assert session.take_for_client() == answer
+    assert session.waiting.take_for_client() == answer
     assert not session.leader_lost()
 
 
@@ -220,7 +220,7 @@ def test_no_reason_is_told_to_a_client_that_wants_none() -> None:
     talk = Talk(properties=request_problem_information(0))
     assert talk.session.leader_lost()
     talk.session.give_up("no node leads")
-    assert talk.session.take_for_client() == b"\xe0\x01\x8b"
+    assert talk.session.waiting.take_for_client() == b"\xe0\x01\x8b"
 
 
 # ---- Leaders without the session ------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_subscriptions_are_made_again_without_retained_messages(version: int) ->
         assert first == write.subscribe(("a", 0x21), ("b", 0x22), id=1)
         assert talk.leader(packet(0x90, b"\0\1\0\1\2")) == b""
         second = write.subscribe(("d/#", 0x21), id=1, properties=subscription_identifier(7))
-        assert talk.session.take_for_leader() == second
+        assert talk.session.waiting.take_for_leader() == second
     assert talk.session.is_restoring
     assert talk.leader(packet(0x90, b"\0\1" + properties + b"\1")) == b""
     assert not talk.session.is_restoring
@@ -266,7 +266,7 @@ def test_a_message_of_qos_2_that_a_leader_would_take_twice_ends_the_connection()
     talk.client(talk.write.publish("a", qos=2, id=1))
     assert not talk.session.leader_lost()
     assert talk.session.is_over
-    assert talk.lines(talk.session.take_for_client()) == ["DISCONNECT SERVER_SHUTTING_DOWN"]
+    assert talk.lines(talk.session.waiting.take_for_client()) == ["DISCONNECT SERVER_SHUTTING_DOWN"]
 
 
 def test_a_delivery_of_qos_2_that_no_leader_would_complete_ends_the_connection() -> None:
@@ -291,9 +291,9 @@ def test_the_node_completes_handshakes_of_qos_2_that_the_next_leader_does_not_kn
     talk.client(write.pubrel(1))
     talk.change_leader()
     assert talk.leader(NEW[5]) == write.pubcomp(1)
-    assert talk.session.take_for_leader() == b""
+    assert talk.session.waiting.take_for_leader() == b""
     assert talk.client(write.pubrel(2)) == b""
-    assert talk.session.take_for_client() == write.pubcomp(2)
+    assert talk.session.waiting.take_for_client() == write.pubcomp(2)
 
 
 def test_a_session_that_was_to_last_and_is_gone_ends_a_client_with_messages_of_qos_2() -> None:
@@ -374,7 +374,7 @@ def test_what_is_no_mqtt_is_passed_on() -> None:
     session = RelayedSession()
     session.receive_from_client(b"GET / HTTP/1.1\r\n\r\n")
     session.receive_from_leader(b"no")
-    assert (session.take_for_leader(), session.take_for_client()) == (b"GET / HTTP/1.1\r\n\r\n", b"no")
+    assert (session.waiting.take_for_leader(), session.waiting.take_for_client()) == (b"GET / HTTP/1.1\r\n\r\n", b"no")
 
 
 # ---- Limits ---------------------------------------------------------------------------------------------------------
@@ -419,10 +419,10 @@ def test_a_client_that_is_held_gets_signs_of_life() -> None:
     talk = Talk()
     assert talk.session.heartbeat_s == 60
     talk.session.beat()
-    assert talk.session.take_for_client() == b""
+    assert talk.session.waiting.take_for_client() == b""
     assert talk.session.leader_lost()
     talk.session.beat()
-    assert talk.session.take_for_client() == b"\xd0\0"
+    assert talk.session.waiting.take_for_client() == b"\xd0\0"
 
 
 @given(

@@ -39,25 +39,25 @@ class Talk:
 
     def client(self, *frames: bytes) -> bytes:
         self.session.receive_from_client(b"".join(frames))
-        return self.session.take_for_leader()
+        return self.session.waiting.take_for_leader()
 
     def leader(self, *frames: bytes) -> bytes:
         self.session.receive_from_leader(b"".join(frames))
-        return self.session.take_for_client()
+        return self.session.waiting.take_for_client()
 
     def resume(self) -> bytes:
         """Return what the next leader gets after its CONNECTED."""
         assert self.session.leader_lost()
         self.session.leader_found()
-        assert self.session.take_for_leader() == CONNECT
+        assert self.session.waiting.take_for_leader() == CONNECT
         self._leaders += 1
         assert self.leader(connected(f"session-{self._leaders}", self._version)) == b""
-        return self.session.take_for_leader()
+        return self.session.waiting.take_for_leader()
 
     def is_ended(self) -> bool:
         """Lose the leader; return whether the client is told of the end."""
         assert not self.session.leader_lost()
-        told = self.session.take_for_client()
+        told = self.session.waiting.take_for_client()
         assert self.session.is_over
         return told.startswith(b"ERROR\nmessage:connection_forced\n")
 
@@ -108,7 +108,7 @@ def test_an_acknowledgement_whose_receipt_would_be_wrong_ends_the_connection(mor
     talk = Talk()
     talk.resume()
     assert talk.client(frame("ACK", {"id": "T_1@@session-1@@7"} | more)) == b""
-    assert b"the acknowledged message is delivered again" in talk.session.take_for_client()
+    assert b"the acknowledged message is delivered again" in talk.session.waiting.take_for_client()
     assert talk.session.is_over
 
 
@@ -170,10 +170,10 @@ def test_heart_beats_pass_and_are_sent_to_a_client_that_is_held() -> None:
     assert talk.client(b"\n") == b"\n"
     assert talk.leader(b"\n\n") == b"\n\n"
     talk.session.beat()
-    assert talk.session.take_for_client() == b""
+    assert talk.session.waiting.take_for_client() == b""
     assert talk.session.leader_lost()
     talk.session.beat()
-    assert talk.session.take_for_client() == b"\n"
+    assert talk.session.waiting.take_for_client() == b"\n"
 
 
 def test_a_leader_that_ends_in_order_is_left() -> None:
@@ -201,8 +201,8 @@ def test_what_is_no_stomp_is_passed_on() -> None:
     session = RelayedStompConnection()
     session.receive_from_client(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0")
     session.receive_from_leader(b"no")
-    assert session.take_for_leader() == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0"
-    assert session.take_for_client() == b"no"
+    assert session.waiting.take_for_leader() == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0"
+    assert session.waiting.take_for_client() == b"no"
 
 
 def test_a_client_with_too_much_on_its_way_is_not_read() -> None:
@@ -250,8 +250,8 @@ class LeaderEnd(Client):
 
     def take(self, data: bytes) -> None:
         self._session.receive_from_leader(data)
-        self.output += self._session.take_for_client()
-        if answer := self._session.take_for_leader():
+        self.output += self._session.waiting.take_for_client()
+        if answer := self._session.waiting.take_for_leader():
             self.send(answer)
 
 
@@ -261,7 +261,7 @@ def test_a_consumer_goes_on_with_the_next_broker_and_its_acknowledgements_count_
     subscribe = frame("SUBSCRIBE", {"id": "1", "destination": "/queue/q", "ack": "client-individual"})
     for data in (CONNECT, subscribe):
         session.receive_from_client(data)
-        first.send(session.take_for_leader())
+        first.send(session.waiting.take_for_leader())
         gateway.settle()
     sender = gateway.client()
     for body in (b"one", b"two"):
@@ -274,17 +274,17 @@ def test_a_consumer_goes_on_with_the_next_broker_and_its_acknowledgements_count_
     assert session.leader_lost()
     session.leader_found()
     second = LeaderEnd(later, session)
-    second.send(session.take_for_leader())
+    second.send(session.waiting.take_for_leader())
     later.settle()
     assert second.output.count(b"MESSAGE\n") == 2
     assert b"CONNECTED" not in second.output
     for id in old:
         session.receive_from_client(frame("ACK", {"id": id.replace("\\c", ":")}))
-    assert session.take_for_leader() == b""
+    assert session.waiting.take_for_leader() == b""
     new = [line.removeprefix(b"ack:").decode() for line in second.output.split(b"\n") if line.startswith(b"ack:")]
     for id in new:
         session.receive_from_client(frame("ACK", {"id": id.replace("\\c", ":")}))
-    second.send(session.take_for_leader())
+    second.send(session.waiting.take_for_leader())
     later.settle()
     assert b"ERROR" not in second.output
     second.lose()
