@@ -1,6 +1,7 @@
 """The ports of a member: served by its node while it leads, else forwarded to the leader."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from gateway.config import Settings
@@ -31,10 +32,10 @@ _NOTICE_S: Final = 10.0
 _FOR_CLIENTS: Final = frozenset(listener.name for listener in LISTENERS)
 
 #: What remembers the clients of a listener.
-_RESUMABLES: Final = {listener.name: listener.resumable for listener in LISTENERS}
+_RESUMABLES: Final = {listener.name: listener.resumable for listener in LISTENERS if listener.outlives_leader}
 
 #: The listeners whose clients outlive a leader.
-_KEPT: Final = frozenset(listener.name for listener in LISTENERS if listener.resumable() is not None)
+_KEPT: Final = frozenset(listener.name for listener in LISTENERS if listener.outlives_leader)
 
 
 class MemberPorts:
@@ -117,7 +118,7 @@ class MemberPorts:
                 counts,
                 own,
                 self._epoch,
-                _RESUMABLES.get(name, lambda: None),
+                partial(_RESUMABLES[name], self._settings) if name in _RESUMABLES else lambda: None,
             )
             self._forwarding[name] = factory
             self._clients.serve(name, factory)

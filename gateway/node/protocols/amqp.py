@@ -34,7 +34,7 @@ class AmqpProtocol(ServedProtocol):
         return not_ready.refusal(data, reason)
 
     @staticmethod
-    def resumable() -> RelayedConnection:
+    def resumable(settings: Settings) -> RelayedConnection:
         """See ``ServedProtocol``."""
         return RelayedConnection()
 

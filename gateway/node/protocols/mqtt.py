@@ -63,9 +63,9 @@ class MqttProtocol(ServedProtocol):
         return not_ready.refusal(data, reason)
 
     @staticmethod
-    def resumable() -> RelayedSession:
+    def resumable(settings: Settings) -> RelayedSession:
         """See ``ServedProtocol``."""
-        return RelayedSession()
+        return RelayedSession(settings.mqtt.max_packet_size_unauthenticated)
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

@@ -59,9 +59,9 @@ class ServedProtocol(ABC):
         """
 
     @staticmethod
-    def resumable() -> Resumable | None:
-        """Return what remembers a connection that is passed to the leader of a cluster; ``None`` if nothing can."""
-        return None
+    @abstractmethod
+    def resumable(settings: Settings) -> Resumable:
+        """Return what remembers a connection that is passed to the leader of a cluster."""
 
     @abstractmethod
     def factory(self, *, is_tls: bool) -> Any:
@@ -123,9 +123,14 @@ class ProtocolListener:
         """Whether its connections begin with a PROXY header."""
         return bool(getattr(settings, self._plain_name).proxy_protocol)
 
-    def resumable(self) -> Resumable | None:
+    @property
+    def outlives_leader(self) -> bool:
+        """Whether its connections go on with another leader of a cluster."""
+        return not self.is_tls and not self.is_web
+
+    def resumable(self, settings: Settings) -> Resumable | None:
         """Return what remembers a new connection, so that it can outlive the leader; ``None`` if nothing can."""
-        return None if self.is_tls or self.is_web else self.protocol.resumable()
+        return self.protocol.resumable(settings) if self.outlives_leader else None
 
     @property
     def _plain_name(self) -> str:

@@ -32,9 +32,9 @@ class StompProtocol(ServedProtocol):
         return not_ready.refusal(data, reason)
 
     @staticmethod
-    def resumable() -> RelayedStompConnection:
+    def resumable(settings: Settings) -> RelayedStompConnection:
         """See ``ServedProtocol``."""
-        return RelayedStompConnection()
+        return RelayedStompConnection(settings.stomp.max_frame_size_unauthenticated)
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

@@ -10,19 +10,24 @@ from pamqp import commands
 from gateway_amqp.methods import bytes_of, decode_method, encode_method, table_of
 from gateway_amqp.resuming.indexes import OPEN, START_OK, TUNE_OK
 from gateway_amqp.tables import decode_fields, encode_table
-from gateway_amqp.tuning import capabilities
+from gateway_amqp.tuning import FRAME_MIN, capabilities
 
 #: The longest frame of a client that leaves the limit to the broker, in bytes.
 FRAME_MAX: Final = 131_072
 
 
 class RelayedLogin:
-    """The handshake of one client. ``header`` is its protocol header, ``heartbeat_s`` what it agreed to; 0 for none."""
+    """The handshake of one client. ``header`` is its protocol header, ``heartbeat_s`` what it agreed to; 0 for none.
+
+    ``frame_max`` is the longest frame: before the credentials, the one that the broker takes then.
+    ``is_authenticated``: the leader has taken the credentials.
+    """
 
     def __init__(self) -> None:
         self.header = b""
         self.heartbeat_s = 0
-        self.frame_max = FRAME_MAX
+        self.frame_max = FRAME_MIN
+        self.is_authenticated = False
         self.capabilities: frozenset[str] = frozenset()
         self._start_ok: commands.Connection.StartOk | None = None
         self._tune_ok = b""
@@ -38,6 +43,7 @@ class RelayedLogin:
         """Note a method of the client on channel 0. :raises ProtocolViolation: if it cannot be decoded."""
         if index == START_OK:
             self._start_ok = cast(commands.Connection.StartOk, decode_method(payload))
+            self.frame_max = FRAME_MAX
             self.capabilities = capabilities(table_of(self._start_ok.client_properties))
         elif index == TUNE_OK:
             tune_ok = cast(commands.Connection.TuneOk, decode_method(payload))
@@ -48,9 +54,12 @@ class RelayedLogin:
             self._open = encode_method(0, decode_method(payload))
 
     def note_limit(self, payload: bytes) -> None:
-        """Note the limit of a frame that the leader offers. :raises ProtocolViolation: if it cannot be decoded."""
+        """Note the limit of a frame that the leader offers to a client that it knows now.
+
+        :raises ProtocolViolation: if it cannot be decoded."""
         tune = cast(commands.Connection.Tune, decode_method(payload))
         self.frame_max = tune.frame_max or self.frame_max
+        self.is_authenticated = True
 
     # Sent again
 

@@ -21,7 +21,7 @@ from gateway_amqp.resuming import indexes
 from gateway_amqp.resuming.login import RelayedLogin
 from gateway_amqp.resuming.relayed_channels import RelayedChannels
 from gateway_amqp.resuming.restoration import Restoration
-from gateway_amqp.tuning import ACCEPTED_HEADERS
+from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN
 
 #: So many bytes of unconfirmed publishes are kept; then the client is not read until the leader confirms some.
 MOST_KEPT: Final = 4 * 2**20
@@ -77,7 +77,10 @@ class RelayedConnection:
     @property
     def is_full(self) -> bool:
         """See ``Resumable``."""
-        return self._channels.kept.size > MOST_KEPT and self.stage is not RelayStage.PASSING
+        kept = self._channels.kept.size
+        if self.stage is RelayStage.LOGIN and not self._login.is_authenticated:
+            return kept + self._client.size > FRAME_MIN
+        return kept > MOST_KEPT and self.stage is not RelayStage.PASSING
 
     @property
     def is_restoring(self) -> bool:

@@ -15,10 +15,12 @@ MOST_HELD_BACK: Final = 2 * 2**20
 class PacketStream:
     """Owns the bytes of a packet that is not whole yet.
 
-    ``is_cut``: a part of a large packet has passed, and the rest has not come.
+    ``is_cut``: a part of a large packet has passed, and the rest has not come. ``limit`` is the largest packet, in
+    bytes; it may be changed between two packets.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LARGEST_PACKET) -> None:
+        self.limit = limit
         self._partial = PartialUnit()
 
     @property
@@ -26,10 +28,15 @@ class PacketStream:
         """See the class."""
         return self._partial.is_cut
 
+    @property
+    def kept(self) -> int:
+        """The number of bytes that wait for the rest of their packet."""
+        return self._partial.size
+
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield packets with the position of their bodies; of a large packet pieces, where it is 0 but in the first.
 
-        :raises MqttError: if a remaining length is malformed; ``take`` returns the bytes from there on.
+        :raises MqttError: if a remaining length is malformed or too large; ``take`` returns the bytes from there on.
         """
         if piece := self._partial.piece(data):
             yield 0, piece
@@ -39,7 +46,7 @@ class PacketStream:
         at, end = 0, len(whole)
         while at < end:
             try:
-                found = remaining_length(whole, at, end, LARGEST_PACKET)
+                found = remaining_length(whole, at, end, self.limit)
             except MqttError:
                 self._partial.keep(whole[at:])
                 raise

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from gateway.net.forwarding.relayed_bytes import RelayedBytes
+from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import PINGRESP, disconnect
 from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
@@ -49,9 +50,12 @@ class SessionStage(Enum):
 
 
 class RelayedSession:
-    """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
+    """Owns what is remembered of one connection; see ``Resumable`` for its interface.
 
-    def __init__(self) -> None:
+    ``login_limit`` is the number of bytes that are kept of a client that has not logged in.
+    """
+
+    def __init__(self, login_limit: int = 64 * 1024) -> None:
         self.stage = SessionStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
@@ -62,7 +66,8 @@ class RelayedSession:
         self._aliases = RelayedAliases()
         self._subscriptions = RelayedFilters(4)
         self._subscribing: Iterator[bytes] = iter(())
-        self._client = PacketStream()
+        self._client = PacketStream(login_limit)
+        self._login_limit = login_limit
         self._leader = PacketStream()
         self.waiting = RelayedBytes()
         self._is_closing = False
@@ -72,6 +77,8 @@ class RelayedSession:
     @property
     def is_full(self) -> bool:
         """See ``Resumable``."""
+        if self.stage is SessionStage.LOGIN and self._login is not None:
+            return self._requests.size + self._client.kept > self._login_limit
         return self._requests.size > MOST_KEPT and self.stage is not SessionStage.PASSING
 
     @property
@@ -137,6 +144,7 @@ class RelayedSession:
             self.stage = SessionStage.PASSING
         else:
             self._login = login
+            self._client.limit = LARGEST_PACKET  # more than the limit waits in the client: ``is_full``
             self._subscriptions = RelayedFilters(login.version)
         return data
 

@@ -39,9 +39,12 @@ class StompStage(Enum):
 
 
 class RelayedStompConnection:
-    """Owns what is remembered of one connection; see ``Resumable`` for its interface."""
+    """Owns what is remembered of one connection; see ``Resumable`` for its interface.
 
-    def __init__(self) -> None:
+    ``login_limit`` is the number of bytes that are kept of a client that has not logged in.
+    """
+
+    def __init__(self, login_limit: int = 64 * 1024) -> None:
         self.stage = StompStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
@@ -52,7 +55,8 @@ class RelayedStompConnection:
         self._former: set[str] = set()
         self._requests = UnreceiptedFrames()
         self._subscriptions = RelayedSubscriptions()
-        self._client = FrameStream()
+        self._client = FrameStream(login_limit)
+        self._login_limit = login_limit
         self._leader = FrameStream()
         self.waiting = RelayedBytes()
         self._is_closing = False
@@ -61,7 +65,10 @@ class RelayedStompConnection:
     @property
     def is_full(self) -> bool:
         """See ``Resumable``. An open transaction is no reason: its end must be read."""
-        return self._requests.waiting_size > MOST_KEPT and self.stage is not StompStage.PASSING
+        requests = self._requests
+        if self.stage is StompStage.LOGIN and self._connect:
+            return requests.waiting_size + requests.transactions_size + self._client.kept > self._login_limit
+        return requests.waiting_size > MOST_KEPT and self.stage is not StompStage.PASSING
 
     @property
     def is_restoring(self) -> bool:
@@ -91,6 +98,7 @@ class RelayedStompConnection:
             if head.verb not in (b"CONNECT", b"STOMP") or self._client.is_cut:
                 self.stage = StompStage.PASSING
             self._connect = data
+            self._client.limit = 0  # more than the limit waits in the client: ``is_full``
             return data
         transaction = head.value("transaction", self._version)
         receipt = head.value("receipt", self._version)

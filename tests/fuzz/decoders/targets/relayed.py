@@ -172,6 +172,7 @@ def _stomp_seeds() -> Iterable[bytes]:
         + again
         + _record(_CLIENT, b"ACK\nid:T_1@@s@@1\n\n\0")
     )
+    yield begin + welcome + _record(_CLIENT, b"SEND\ndestination:/queue/q\n\nhel") + _record(_CLIENT, b"lo\0")
     recorded_client, recorded_leader = frames_of("stomp", TO_BROKER), frames_of("stomp", TO_CLIENT)
     for at in range(0, min(len(recorded_client), len(recorded_leader)), 20):
         sides = _record(_CLIENT, *recorded_client[at : at + 4]), _record(_LEADER, *recorded_leader[at : at + 4])
@@ -183,6 +184,8 @@ TARGETS: Final = (
         "mqtt-relayed",
         lambda data: _relayed(RelayedSession(), data),
         (
+            "gateway.net.forwarding.partial_unit:PartialUnit.keep",
+            "gateway.net.forwarding.partial_unit:PartialUnit.piece",
             "gateway_mqtt.resuming.packet_stream:PacketStream.cut",
             "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_client",
             "gateway_mqtt.resuming.relayed_session:RelayedSession.receive_from_leader",
@@ -201,6 +204,7 @@ TARGETS: Final = (
         (
             "gateway_stomp.resuming.frame_head:with_header",
             "gateway_stomp.resuming.frame_head:without_headers",
+            "gateway.net.forwarding.partial_unit:PartialUnit.keep_until",
             "gateway_stomp.resuming.frame_stream:FrameStream.cut",
             "gateway_stomp.resuming.relayed_connection:RelayedStompConnection.receive_from_client",
             "gateway_stomp.resuming.relayed_connection:RelayedStompConnection.receive_from_leader",

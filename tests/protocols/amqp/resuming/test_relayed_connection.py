@@ -5,7 +5,8 @@ from pamqp import commands
 
 from gateway_amqp.resuming import relayed_connection, unconfirmed
 from gateway_amqp.resuming.relayed_connection import HEARTBEAT, RelayedConnection
-from tests.protocols.amqp.frames import publish, wire
+from gateway_amqp.tuning import PROTOCOL_HEADER
+from tests.protocols.amqp.frames import asked, publish, start_ok, wire
 from tests.protocols.amqp.resuming.relayed_dialogue import RelayedDialogue
 
 CLOSED_BY_STOP = "broker forced connection closure with reason 'shutdown'"
@@ -312,3 +313,22 @@ def test_transient_exchanges_and_bindings_come_again() -> None:
     dialogue.request(commands.Exchange.Delete(0, "passing"))
     assert dialogue.change(2) == []
     assert "passing" not in dialogue.gateways[2].broker.vhost("/").exchange_by_name
+
+
+def test_a_frame_larger_than_the_limit_before_the_login_is_passed_on_as_it_comes() -> None:
+    relay = RelayedConnection()
+    large = PROTOCOL_HEADER + b"\x01\0\0" + (100_000).to_bytes(4, "big") + b"\0\x0a\0\x0b"
+    relay.receive_from_client(large)
+    assert relay.waiting.take_for_leader() == large, "the leader refuses it"
+
+
+def test_a_client_that_sends_much_before_its_login_was_answered_is_not_read() -> None:
+    relay = RelayedConnection()
+    login = start_ok("\0guest\0guest"), commands.Connection.TuneOk(2047, 131_072, 0)
+    relay.receive_from_client(PROTOCOL_HEADER + wire(*login))
+    relay.receive_from_client(wire(asked(commands.Connection.Open, virtual_host="/"), commands.Channel.Open()))
+    assert not relay.is_full
+    relay.receive_from_client(b"\x03\0\1" + (100_000).to_bytes(4, "big") + b"x" * 5000)
+    assert relay.is_full
+    relay.receive_from_leader(wire(commands.Connection.Tune(2047, 131_072, 0)))
+    assert not relay.is_full
