@@ -40,7 +40,7 @@ class Management:
 
     def ask(self, method: str, path: str, body: str | None = None) -> bytes:
         """Make a request; return the body of its answer."""
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=60.0)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=180.0)
         try:
             connection.request(method, path, body, HEADERS)
             response = connection.getresponse()
