@@ -13,10 +13,13 @@ from zope.interface import implementer  # type: ignore[import-untyped]
 from gateway.access import CertificateSubject
 from gateway.config import TlsSettings
 from gateway.kernel.errors import ConfigurationError
+from gateway.net.introduced import introduced_of
 
 
 def subject_of(transport: Any) -> CertificateSubject | None:
     """Return the subject of the verified client certificate; ``None`` without TLS or without a certificate."""
+    if (introduced := introduced_of(transport)) is not None:
+        return introduced.certificate
     get_certificate = getattr(transport, "getPeerCertificate", None)
     certificate = get_certificate() if get_certificate is not None else None
     if certificate is None:

@@ -37,6 +37,7 @@ class Listeners:
         self._host = host
         self._ports: dict[str, Any] = {}
         self._served: dict[str, Any] = {}  # the factories of suspended listeners
+        self._passed_on: dict[str, Any] = {}  # the factories of connections whose layers end at another node
 
     def bind(self, name: str, port: int, host: str = "") -> None:
         """Bind a port of ``host``, by default that of all listeners; port 0 takes any free one.
@@ -49,11 +50,21 @@ class Listeners:
             name, lambda host: self._reactor.listenTCP(port, Factory(), _BACKLOG, host), port, host or self._host
         )
 
-    def serve(self, name: str, factory: Factory, tls: Any = None, *, is_proxied: bool = False) -> None:
+    def serve(
+        self,
+        name: str,
+        factory: Factory,
+        tls: Any = None,
+        *,
+        is_proxied: bool = False,
+        passed_on: Factory | None = None,
+    ) -> None:
         """Accept connections at a bound port.
 
-        The order of the layers is: PROXY header, TLS, then the protocol of ``factory``.
+        The order of the layers is: PROXY header, TLS, then the protocol of ``factory``. Connections that another node
+        passes on have none of them; their factory is ``passed_on`` if it is another one.
         """
+        self._passed_on[name] = DescriptorGate(name, passed_on or factory)
         layers: Any = factory
         if tls is not None:
             layers = TLSMemoryBIOFactory(tls, False, layers, self._reactor)
@@ -80,8 +91,8 @@ class Listeners:
         self._accept(name, self._served.pop(name))
 
     def served(self) -> dict[str, Any]:
-        """Return the factories of the open ports by listener, with all their layers."""
-        return {name: port.factory for name, port in self._ports.items()}
+        """Return the factories for connections that another node passes on, by open listener."""
+        return {name: self._passed_on[name] for name in self._ports if name in self._passed_on}
 
     def close(self) -> None:
         """Close all ports."""

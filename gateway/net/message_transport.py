@@ -8,6 +8,8 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.utilities import LocalProtocolError
 from zope.interface import implementer  # type: ignore[import-untyped]
 
+from gateway.net.introduced import introduced_of
+
 #: Attributes that a protocol over WebSocket may use of the connection below, unchanged.
 _PASSED_ON: Final = (
     "getPeer",
@@ -18,6 +20,19 @@ _PASSED_ON: Final = (
     "getHandle",
     "promote",
 )
+
+
+def is_web(transport: Any) -> bool:  # Any: Twisted's interfaces are not types
+    """Whether a client uses WebSocket, up to this node or up to the one that forwards it."""
+    introduced = introduced_of(transport)
+    return isinstance(transport, MessageTransport) if introduced is None else introduced.is_web
+
+
+def page_of(transport: Any) -> str:
+    """Return the web page that a client comes from; empty if it is none."""
+    if (introduced := introduced_of(transport)) is not None:
+        return introduced.origin
+    return transport.origin if isinstance(transport, MessageTransport) else ""
 
 
 class MessageTransport:

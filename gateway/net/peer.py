@@ -25,7 +25,7 @@ from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
 from gateway.net.reactor import ServerTransport
 from gateway.net.socket_writer import SocketWriter
-from gateway.net.tls_info import tls_info
+from gateway.net.tls_info import is_tls, tls_info
 from gateway.net.turn import Turn
 
 #: Time limit for the peer's answer to a close, and for taking the last output, in seconds.
@@ -252,7 +252,7 @@ class PeerProtocol(Protocol):
             port=self._port,
             peer_host=self.peer_host,
             peer_port=self._peer_port,
-            is_tls=hasattr(transport, "getPeerCertificate"),
+            is_tls=is_tls(transport),
             connected_at_ms=self._connected_at_ms,
             auth_mechanism="",
             client_properties={},

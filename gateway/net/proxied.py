@@ -5,6 +5,7 @@ from typing import Any, Final
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock
@@ -70,7 +71,10 @@ class ProxiedProtocol(Protocol):
 
 def hand_over(transport: Any, protocol: Any, rest: bytes) -> None:  # Any: Twisted's transports share no type
     """Let a protocol have a transport from now on, and the bytes that were read for it already."""
-    transport.protocol = protocol
+    if isinstance(transport, TLSMemoryBIOProtocol):
+        transport.wrappedProtocol = protocol
+    else:
+        transport.protocol = protocol
     protocol.makeConnection(transport)
     if rest:
         protocol.dataReceived(rest)

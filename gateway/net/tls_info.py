@@ -5,6 +5,7 @@ from typing import Any
 from OpenSSL.crypto import X509
 
 from gateway.kernel.broker.connections import TlsInfo
+from gateway.net.introduced import introduced_of
 
 #: OpenSSL's short names of bulk ciphers in the order of the search, and their names in TLS.
 _CIPHERS = {
@@ -26,8 +27,17 @@ _WITH_AUTHENTICATION = ("gcm", "ccm", "poly1305")
 _KEY_EXCHANGES = ("ECDHE-RSA", "ECDHE-ECDSA", "DHE-RSA", "DHE-DSS")
 
 
-def tls_info(transport: Any) -> TlsInfo | None:  # Any: Twisted's interfaces are not types
+def is_tls(transport: Any) -> bool:  # Any: Twisted's interfaces are not types
+    """Whether the client uses TLS, up to this node or up to the one that forwards it."""
+    if (introduced := introduced_of(transport)) is not None:
+        return introduced.tls is not None
+    return hasattr(transport, "getPeerCertificate")
+
+
+def tls_info(transport: Any) -> TlsInfo | None:
     """Return the negotiated parameters; ``None`` without TLS, or before the handshake is complete."""
+    if (introduced := introduced_of(transport)) is not None:
+        return introduced.tls
     if not hasattr(transport, "getPeerCertificate"):
         return None
     connection = transport.getHandle()

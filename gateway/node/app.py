@@ -16,7 +16,7 @@ from gateway.net.listeners import address_text
 from gateway.net.reactor import install
 from gateway.node.advanced_clock import AdvancedClock, follow_lines
 from gateway.node.audit import record_reload
-from gateway.node.control.live_settings import log_refused_reload, log_reload
+from gateway.node.control.live_settings import ReloadResult, log_refused_reload, log_reload
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
@@ -79,6 +79,13 @@ class Served(Protocol):
 
     def stop(self, done: Callable[[], None]) -> None:
         """Stop in order; then call ``done``."""
+        ...
+
+    def reload(self) -> ReloadResult:
+        """Read the configuration and the certificates again.
+
+        :raises GatewayError: if something is invalid; then nothing has changed.
+        """
         ...
 
     def info(self) -> dict[str, object]:
@@ -150,14 +157,15 @@ class _BrokerProcess:
 
     def _reload(self) -> None:
         node = self._served.node
-        if not self._signals.is_ready or node is None:
-            _log.warning("reload refused: the broker is starting, or follows another node, which reloads for both")
+        if not self._signals.is_ready:
+            _log.warning("reload refused: the broker is starting")
             return
-        before = node.settings
         try:
-            log_reload(node.live_settings.reload())
-            record_reload(node.broker.audit, before, node.settings)
-            node.touch()
+            before = self._settings if node is None else node.settings
+            log_reload(self._served.reload())
+            if node is not None:
+                record_reload(node.broker.audit, before, node.settings)
+                node.touch()
         except GatewayError as error:
             log_refused_reload(error)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.protocol import DatagramProtocol
 
@@ -22,8 +22,10 @@ from gateway.node.otlp import start_otlp
 from gateway.node.plugin_faults import PluginFaults
 from gateway.node.store import StoreFiles
 
+PROMETHEUS_TLS: Final = "prometheus_tls"
+
 #: The listeners: the tables of their settings, and whether they use TLS.
-_LISTENERS = {"prometheus": False, "prometheus_tls": True}
+_LISTENERS = {"prometheus": False, PROMETHEUS_TLS: True}
 
 
 def metric_sources(

@@ -18,7 +18,7 @@ from gateway.node.api import api_context
 from gateway.node.audit import PRUNING_INTERVAL_S, audit_rules, record_definitions, workbench_rules
 from gateway.node.clockwork import Clockwork
 from gateway.node.cluster_id import ensure_cluster_id
-from gateway.node.control.live_settings import LiveSettings
+from gateway.node.control.live_settings import LiveSettings, ReloadResult
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.node_control import RunningNode
 from gateway.node.defaults import create_defaults
@@ -172,6 +172,13 @@ class Node:
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)
+
+    def reload(self) -> ReloadResult:
+        """Read the configuration and the certificates again.
+
+        :raises GatewayError: if something is invalid; then nothing has changed.
+        """
+        return self.live_settings.reload()
 
     def touch(self) -> None:
         """Schedule the end of the turn, for a change outside of the turns."""

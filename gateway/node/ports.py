@@ -82,8 +82,10 @@ class NodePorts:
 
         for listener in LISTENERS:
             if listener.name in self.listeners.addresses:
-                factory = self._protocols[listener.protocol].factory_of(listener)
-                self._serve(listener, TapFactory(listener.name, factory, self._recorder))
+                protocol = self._protocols[listener.protocol]
+                plain = TapFactory(listener.bare_name, protocol.factory(is_tls=listener.is_tls), self._recorder)
+                tapped = TapFactory(listener.name, protocol.factory_of(listener), self._recorder)
+                self._serve(listener, tapped, plain)
         self._serve_management(lambda name: TapFactory(name, management, self._recorder))
         serve_metrics(self.listeners, counted_metrics, self._tls_context)
 
@@ -92,8 +94,8 @@ class NodePorts:
         for listener in LISTENERS:
             if listener.name in self.listeners.addresses:
                 reason = partial(progress_text, recovery)
-                refusing = listener.protocol.not_ready_factory(listener, self._wire_clock, self._settings, reason)
-                self._serve(listener, refusing)
+                plain, layered = listener.not_ready_factories(self._wire_clock, self._settings, reason)
+                self._serve(listener, layered, plain)
         api = NotReadyApi(partial(progress_fields, recovery))
         factory = partial(HttpFactory, api, http_limits(self._settings), self._reactor)
         refusing_api = factory()
@@ -107,9 +109,9 @@ class NodePorts:
         if MANAGEMENT_TLS in self.listeners.addresses:
             self.listeners.serve(MANAGEMENT_TLS, factory_of(MANAGEMENT_TLS), self._tls_context())
 
-    def _serve(self, listener: ProtocolListener, factory: Any) -> None:
-        tls = self._tls_context() if listener.is_tls else None
-        self.listeners.serve(listener.name, factory, tls, is_proxied=listener.is_proxied(self._settings))
+    def _serve(self, listener: ProtocolListener, factory: Any, passed_on: Any) -> None:
+        tls, is_proxied = self._tls_context() if listener.is_tls else None, listener.is_proxied(self._settings)
+        self.listeners.serve(listener.name, factory, tls, is_proxied=is_proxied, passed_on=passed_on)
 
     def _tls_context(self) -> TlsContext:
         """Return the TLS context of all listeners, created on first use."""

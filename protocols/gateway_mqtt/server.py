@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from gateway.kernel.broker.connections import TICKS_PER_S, ConnectionInfo
 from gateway.logs import StructuredLog
-from gateway.net.message_transport import MessageTransport
+from gateway.net.message_transport import is_web, page_of
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_mqtt.connection import Connection
@@ -44,8 +44,7 @@ class MqttServer(PeerProtocol):
     def connectionMade(self) -> None:
         """Start the connection."""
         super().connectionMade()
-        if isinstance(self.transport, MessageTransport):
-            self.connection.is_from_page = bool(self.transport.origin)
+        self.connection.is_from_page = bool(page_of(self.transport))
         self._meter.register(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -82,7 +81,7 @@ class MqttServer(PeerProtocol):
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
         return replace(
             info,
-            protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
+            protocol=f"Web {protocol}" if is_web(self.transport) else protocol,
             client_properties={"client_id": client_id, "product": _PRODUCT},
             variables={"client_id": client_id},
             timeout_s=machine.keep_alive_s,

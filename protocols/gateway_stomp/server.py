@@ -9,7 +9,7 @@ from twisted.internet.protocol import Factory
 from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, ConnectionInfo
 from gateway.kernel.messages.message import Value
 from gateway.logs import StructuredLog
-from gateway.net.message_transport import MessageTransport
+from gateway.net.message_transport import is_web
 from gateway.net.peer import PeerProtocol
 from gateway.net.turn import Turn
 from gateway_stomp.connection import Connection
@@ -73,7 +73,7 @@ class StompServer(PeerProtocol):
             properties["client_id"] = handshake.client_id
         return replace(
             super().info(),
-            protocol=f"Web {protocol}" if isinstance(self.transport, MessageTransport) else protocol,
+            protocol=f"Web {protocol}" if is_web(self.transport) else protocol,
             auth_mechanism=handshake.mechanism,
             client_properties=properties,
             variables={"client_id": handshake.client_id} if handshake.client_id else {},

@@ -54,9 +54,17 @@ def cluster_settings(servers: NatsServers, name: str, urls: Sequence[str] = ()) 
 class ClusterNode(Gateway):
     """One node, whose ports stay the same through all starts."""
 
-    def __init__(self, name: str, directory: Path, servers: NatsServers, urls: Sequence[str] = ()) -> None:
-        ports = tuple(f"{listener}.port={free_port()}" for listener in _LISTENERS)
-        super().__init__(directory / name, *cluster_settings(servers, name, urls), *ports)
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        servers: NatsServers,
+        urls: Sequence[str] = (),
+        listeners: Sequence[str] = (),
+        settings: Sequence[str] = (),
+    ) -> None:
+        ports = tuple(f"{listener}.port={free_port()}" for listener in (*_LISTENERS, *listeners))
+        super().__init__(directory / name, *cluster_settings(servers, name, urls), *ports, *settings)
         self.name = name
         self._begin = 0
         self.is_paused = False
@@ -102,7 +110,10 @@ class ClusterNode(Gateway):
 
 
 class GatewayCluster:
-    """The nodes of a cluster. Owns them, but not the servers. ``urls_of`` has the URLs that a node uses."""
+    """The nodes of a cluster. Owns them, but not the servers. ``urls_of`` has the URLs that a node uses.
+
+    The nodes have further ``listeners`` and ``settings``.
+    """
 
     def __init__(
         self,
@@ -110,9 +121,11 @@ class GatewayCluster:
         directory: Path,
         module: str = "",
         urls_of: Callable[[str], Sequence[str]] = lambda name: (),
+        listeners: Sequence[str] = (),
+        settings: Sequence[str] = (),
     ) -> None:
         self.servers = servers
-        self.nodes = [ClusterNode(name, directory, servers, urls_of(name)) for name in NAMES]
+        self.nodes = [ClusterNode(name, directory, servers, urls_of(name), listeners, settings) for name in NAMES]
         for node in self.nodes:
             node.from_scratch = bool(module)
             node.module = module
@@ -237,11 +250,13 @@ def _greeted(sockets: list[socket.socket], timeout_s: float) -> list[socket.sock
 
 
 @contextmanager
-def running_cluster(module: str = "") -> Iterator[GatewayCluster]:
+def running_cluster(
+    module: str = "", listeners: Sequence[str] = (), settings: Sequence[str] = ()
+) -> Iterator[GatewayCluster]:
     """Run servers and nodes for a while; ``module`` is run instead of ``gateway``."""
     directory = Path(tempfile.mkdtemp(prefix="gateway-nodes-"))
     with running_servers() as servers:
-        cluster = GatewayCluster(servers, directory, module)
+        cluster = GatewayCluster(servers, directory, module, listeners=listeners, settings=settings)
         try:
             yield cluster.start()
         finally:

@@ -81,6 +81,7 @@ class PikaClients(StayingClients):
     """Blocking connections of pika."""
 
     def _connect(self) -> pika.BlockingConnection:
+        """Return a new connection."""
         host, port = self.node.addresses["amqp"]
         return pika.BlockingConnection(pika.ConnectionParameters(host, port, heartbeat=HEARTBEAT_S))
 

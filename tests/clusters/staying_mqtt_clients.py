@@ -1,7 +1,7 @@
 """Clients of MQTT that must not lose their connection: see ``StayingClients``. Here the queue is a topic."""
 
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -24,6 +24,12 @@ LONGEST_S = 600.0
 class PahoClients(StayingClients):
     """A publisher and a subscriber of paho that do not connect again. Their sessions outlive the connection."""
 
+    listener = "mqtt"
+    transport: Literal["tcp", "websockets"] = "tcp"
+
+    def _secure(self, client: Client) -> None:
+        """Set up TLS."""
+
     def __init__(
         self, node: ClusterNode, topic: str, version: MQTTProtocolVersion, qos: int, *, lasts: bool = True
     ) -> None:
@@ -39,17 +45,19 @@ class PahoClients(StayingClients):
             CallbackAPIVersion.VERSION2,
             f"{name}-{self.queue}",
             protocol=self._version,
+            transport=self.transport,
             reconnect_on_failure=False,
             **({} if self._version == MQTTv5 else {"clean_session": not self._lasts}),
         )
         client.username_pw_set("guest", "guest")
+        self._secure(client)
         client.will_set(self.queue, b"0", self._qos)  # published, it would come out of order
         client.on_disconnect = self._disconnected
         options: dict[str, Any] = {}
         if self._version == MQTTv5:
             options["properties"] = Properties(PacketTypes.CONNECT)
             options["properties"].SessionExpiryInterval = 600 if self._lasts else 0
-        host, port = self.node.addresses["mqtt"]
+        host, port = self.node.addresses[self.listener]
         client.connect(host, port, keepalive=HEARTBEAT_S, **options)
         client.loop_start()
         return client

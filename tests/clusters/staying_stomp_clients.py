@@ -47,14 +47,20 @@ class _Listener(stomp.ConnectionListener):
 class StompClients(StayingClients):
     """A publisher with receipts and a consumer of stomp.py that do not connect again."""
 
+    listener = "stomp"
+
+    def _secure(self, connection: Any) -> None:
+        """Set up TLS."""
+
     def __init__(self, node: ClusterNode, queue: str) -> None:
         self.leaves = False
         super().__init__(node, queue)
 
     def _connect(self) -> tuple[Any, _Listener]:
         connection = stomp.Connection12(
-            [self.node.addresses["stomp"]], vhost="/", heartbeats=(_BEAT_MS, _BEAT_MS), reconnect_attempts_max=1
+            [self.node.addresses[self.listener]], vhost="/", heartbeats=(_BEAT_MS, _BEAT_MS), reconnect_attempts_max=1
         )
+        self._secure(connection)
         listener = _Listener(self, connection)
         connection.set_listener("", listener)
         connection.connect("guest", "guest", wait=True)

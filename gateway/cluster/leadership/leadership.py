@@ -280,4 +280,4 @@ class Leadership:
 
     def _lease_of(self, epoch: Epoch) -> Lease:
         own = self._members.own
-        return Lease(own.name, own.instance, epoch, own.forwarding)
+        return Lease(own.name, own.instance, epoch, own.forwarding, fingerprint=own.fingerprint)

@@ -29,7 +29,8 @@ _MOST_WRITES: Final = 3
 class Lease:
     """The leader of an epoch. A vacant lease is one that the leader has given back.
 
-    ``successor`` is the node that is to lead next, if it is alive; empty for any.
+    ``successor`` is the node that is to lead next, if it is alive; empty for any. ``fingerprint`` is that of the
+    leader's certificate for connections of other nodes.
     """
 
     leader: str
@@ -38,6 +39,7 @@ class Lease:
     forwarding: Address
     is_vacant: bool = False
     successor: str = ""
+    fingerprint: str = ""
 
 
 def encode_lease(lease: Lease) -> bytes:
@@ -49,6 +51,7 @@ def encode_lease(lease: Lease) -> bytes:
         "forwarding": list(lease.forwarding),
         "vacant": lease.is_vacant,
         "successor": lease.successor,
+        "fingerprint": lease.fingerprint,
     }
     return json.dumps(fields).encode()
 
@@ -64,6 +67,7 @@ def decode_lease(data: bytes) -> Lease | None:
             decode_address(fields["forwarding"]),
             bool(fields["vacant"]),
             str(fields.get("successor", "")),
+            str(fields.get("fingerprint", "")),
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

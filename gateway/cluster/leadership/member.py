@@ -30,7 +30,8 @@ class Member:
 
     ``instance`` differs for each start of a process, and tells two nodes with one name apart. ``addresses`` are those
     for clients, by the name of the listener; at ``forwarding`` it takes the connections that other nodes forward.
-    ``is_eligible`` says whether it may become the leader. ``figures`` are for operators.
+    ``is_eligible`` says whether it may become the leader. ``figures`` are for operators. ``fingerprint`` is
+    that of its certificate for connections of other nodes.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Member:
     role: Role = Role.FOLLOWER
     is_eligible: bool = True
     figures: Mapping[str, int] = field(default_factory=dict)
+    fingerprint: str = ""
 
 
 def member_key(name: str) -> Key:
@@ -61,6 +63,7 @@ def encode_member(member: Member) -> bytes:
         "role": member.role.value,
         "eligible": member.is_eligible,
         "figures": dict(member.figures),
+        "fingerprint": member.fingerprint,
     }
     return json.dumps(fields).encode()
 
@@ -79,6 +82,7 @@ def decode_member(data: bytes) -> Member | None:
             Role(fields["role"]),
             bool(fields["eligible"]),
             {str(name): int(value) for name, value in fields.get("figures", {}).items()},
+            str(fields.get("fingerprint", "")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

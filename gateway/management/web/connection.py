@@ -23,6 +23,7 @@ from gateway.management.web.connections import HttpConnections
 from gateway.management.web.request import Headers, Request, too_large
 from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
+from gateway.net.tls_info import is_tls
 
 #: Maximum number of headers in a request.
 MAX_HEADERS: Final = 100
@@ -203,7 +204,7 @@ class HttpProtocol(Protocol):
         peer_host = plain_host(getattr(transport.getPeer(), "host", ""))
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
         method, target = head.method.decode("latin-1"), head.target.decode("latin-1")
-        is_secure = hasattr(transport, "getPeerCertificate")
+        is_secure = is_tls(transport)
         request = Request(self, method, target, headers, peer_host, is_local=is_local, is_secure=is_secure)
         self._request = request
         if request.declared_size == 0:

@@ -2,6 +2,7 @@
 
 A ``+`` after the listener's name says that the client had another leader before, and that this one is to go on.
 
+A last word that begins with ``=`` says which TLS and which web page the client uses, if any: both end at its node.
 A PROXY header with the client's address follows. The leader answers with one byte, then the client's bytes follow.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from gateway.kernel.errors import ProtocolViolation
+from gateway.net.introduced import PLAIN, IntroducedClient, decode_introduced, encode_introduced
 
 _VERSION: Final = b"GATEWAY-FORWARD/1"
 
@@ -19,29 +21,36 @@ _VERSION: Final = b"GATEWAY-FORWARD/1"
 TAKEN: Final = b"+"
 
 #: The longest line that is read, in bytes.
-LONGEST: Final = 1000
+LONGEST: Final = 32 * 1024
 
-_LINE: Final = re.compile(rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(\+?)(?: ([!-~]{1,800}))?\r\n")
+_LINE: Final = re.compile(
+    rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(\+?)(?: ([!-<>-~][!-~]{0,799}))?(?: =([!-~]+))?\r\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
     """A connection of a listener that a node forwards. ``size`` is the length of the line in bytes.
 
-    ``is_resumed``: another leader served the client before.
+    ``is_resumed``: another leader served the client before. ``client`` is what its node knows of it.
     """
 
     listener: str
     node: str
     size: int
     is_resumed: bool = False
+    client: IntroducedClient = PLAIN
 
 
-def encode_introduction(secret: str, listener: str, node: str = "", *, is_resumed: bool = False) -> bytes:
+def encode_introduction(
+    secret: str, listener: str, node: str = "", *, is_resumed: bool = False, client: IntroducedClient = PLAIN
+) -> bytes:
     """Return the line for a listener of a node."""
     words = [_VERSION, secret.encode("ascii"), listener.encode("ascii") + b"+" * is_resumed]
     if node:
         words.append(quote(node, safe="@").encode("ascii"))
+    if client != PLAIN:
+        words.append(b"=" + encode_introduced(client))
     return b" ".join(words) + b"\r\n"
 
 
@@ -60,4 +69,5 @@ def parse_introduction(data: bytes, secret: str) -> Introduction | None:
     if not compare_digest(found[1], secret.encode("ascii")):
         raise ProtocolViolation("a node with the secret of another cluster")
     node = unquote((found[4] or b"").decode("ascii"), errors="replace")
-    return Introduction(found[2].decode("ascii"), node, found.end(), is_resumed=bool(found[3]))
+    client = PLAIN if found[5] is None else decode_introduced(found[5])
+    return Introduction(found[2].decode("ascii"), node, found.end(), bool(found[3]), client)

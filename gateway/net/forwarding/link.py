@@ -8,17 +8,28 @@ from collections.abc import Callable
 from typing import Any, Final
 from typing import Protocol as TypingProtocol
 
-from twisted.internet.interfaces import IHalfCloseableProtocol
+from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer  # type: ignore[import-untyped]  # it has no types
 
 from gateway.kernel.clock import Clock, Timer
+from gateway.logs import StructuredLog
+from gateway.net.certificates import subject_of
 from gateway.net.forwarding.introduction import TAKEN
+from gateway.net.forwarding.node_tls import has_certificate
 from gateway.net.hangup import keep_alive
+from gateway.net.introduced import IntroducedClient
+from gateway.net.message_transport import is_web, page_of
+from gateway.net.tls_info import is_tls, tls_info
+
+_log: Final = StructuredLog("forwarding")
 
 #: Seconds that a connection stays open after one side has ended or is lost, for the bytes of the other one.
 LINGER_S: Final = 15.0
+
+#: Time limit for the TLS handshake of a client, in seconds.
+_HANDSHAKE_S: Final = 10.0
 
 #: Time limit for the answer of a leader, in seconds.
 _ANSWER_S: Final = 5.0
@@ -48,6 +59,11 @@ class Side(Protocol):
         transport.setTcpNoDelay(True)
         keep_alive(transport)
 
+    @property
+    def can_half_close(self) -> bool:
+        """Whether this side can receive more after it was sent the end: TLS and WebSocket cannot."""
+        return hasattr(self.transport, "loseWriteConnection") and not hasattr(self.transport, "getPeerCertificate")
+
     def produce_for(self, other: "Side") -> None:
         """Pass everything on to the other side from now on, as fast as it takes it."""
         self.other = other
@@ -70,7 +86,7 @@ class Side(Protocol):
             self.abort()
             return
         other = self.other
-        if other is None or other.has_ended:
+        if other is None or other.has_ended or not other.can_half_close:
             self.finish()
             if other is not None:
                 other.finish()
@@ -135,16 +151,24 @@ class ClientRelay(TypingProtocol):
         ...
 
 
+@implementer(IHandshakeListener)
 class LeaderSide(Side):
     """The connection to the leader, which is sent the ``introduction`` first.
 
-    ``answered`` is called once: with True when the leader takes the client, with False when it does not.
+    ``answered`` is called once: with True when the leader takes the client, with False when it does not. With TLS the
+    leader must have the certificate with the ``fingerprint`` before it is told anything.
     """
 
     def __init__(
-        self, clock: Clock, count: Callable[[int], None], introduction: bytes, answered: Callable[[bool], None]
+        self,
+        clock: Clock,
+        count: Callable[[int], None],
+        introduction: bytes,
+        answered: Callable[[bool], None],
+        fingerprint: str = "",
     ) -> None:
         super().__init__(clock, count)
+        self._fingerprint = fingerprint
         self._introduction = introduction
         self._answered: Callable[[bool], None] | None = answered
         self._deadline: Timer | None = None
@@ -156,6 +180,20 @@ class LeaderSide(Side):
             return
         self.prepare()
         self._deadline = self._clock.call_later(_ANSWER_S, self.abort)
+        if not self._fingerprint:
+            self._introduce()
+
+    def handshakeCompleted(self) -> None:  # noqa: N802 - Twisted's name
+        """Ask a leader with TLS, if it is the one that the cluster knows."""
+        if has_certificate(self.transport, self._fingerprint):
+            self._introduce()
+            return
+        transport: Any = self.transport
+        peer = transport.getPeer()
+        _log.warning("another node answers at the leader's address", peer=f"{peer.host}:{peer.port}")
+        self.abort()
+
+    def _introduce(self) -> None:
         transport: Any = self.transport
         transport.write(self._introduction)
 
@@ -191,10 +229,12 @@ class LeaderSide(Side):
             answered(is_taken)
 
 
+@implementer(IHandshakeListener)
 class ClientSide(Side):
-    """The connection of a client. It is not read before the leader takes it.
+    """The connection of a client. It is not read before the leader takes it, but for the handshake of TLS.
 
-    ``made`` and ``lost`` are called at its begin and its end. A client with a ``relay`` can outlive the leader.
+    ``made`` and ``lost`` are called at its begin, after that handshake, and at its end. A client with a ``relay`` can
+    outlive the leader.
     """
 
     def __init__(
@@ -206,19 +246,55 @@ class ClientSide(Side):
     ) -> None:
         super().__init__(clock, count)
         self.until_s = 0.0
+        self.is_made = False
         self.relay: ClientRelay | None = None
+        self._early: list[bytes] = []
+        self._deadline: Timer | None = None
         self._made = made
         self._lost = lost
 
+    @property
+    def is_secure(self) -> bool:
+        """Whether the client uses TLS."""
+        return is_tls(self.transport)
+
+    @property
+    def introduced(self) -> IntroducedClient:
+        """The introduction of the client to the leader."""
+        transport = self.transport
+        return IntroducedClient(tls_info(transport), subject_of(transport), is_web(transport), page_of(transport))
+
     def connectionMade(self) -> None:
+        """Wait for a leader, or for the end of the TLS handshake."""
+        self.prepare()
+        if self.is_secure and tls_info(self.transport) is None:
+            self._deadline = self._clock.call_later(_HANDSHAKE_S, self.abort)
+        else:
+            self._wait()
+
+    def handshakeCompleted(self) -> None:  # noqa: N802 - Twisted's name
         """Wait for a leader."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._wait()
+
+    def _wait(self) -> None:
         transport: Any = self.transport
         transport.pauseProducing()
-        self.prepare()
+        self.is_made = True
         self._made(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Pass bytes on; keep those that came with the end of a handshake until there is a leader."""
+        if self.other is None and self.tap is None:
+            self._early.append(data)
+        else:
+            super().dataReceived(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Close the connection to the leader."""
+        if self._deadline is not None:
+            self._deadline.cancel()
         super().connectionLost(reason)
         self._lost(self)
 
@@ -229,6 +305,9 @@ class ClientSide(Side):
             return
         self.produce_for(leader)
         leader.produce_for(self)
+        early, self._early = self._early, []
+        for data in early:
+            self.dataReceived(data)
         transport: Any = self.transport
         transport.resumeProducing()
 

@@ -3,10 +3,12 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ClientFactory, Factory
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock, Timer
@@ -59,10 +61,11 @@ class ForwardingCounts:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader of an epoch, and the address at which it takes connections."""
+    """The leader of an epoch, the address at which it takes connections, and the fingerprint of its certificate."""
 
     address: Address
     epoch: int = 0
+    fingerprint: str = ""
 
 
 class LeaderConnector(ClientFactory):
@@ -87,7 +90,8 @@ class ForwardingFactory(Factory):
 
     ``leader`` returns the address at which the leader takes connections, or ``None``; ``epoch`` its epoch. Connections
     to a former leader are closed when there is another one: a host that is gone does not say so. ``resumable`` returns
-    what remembers a new client, so that it can go on with another leader; ``None`` for a client that cannot.
+    what remembers a new client, so that it can go on with another leader; ``None`` for a client that cannot. Clients
+    with TLS are passed on with it too: ``tls`` has the parameters, ``fingerprint`` returns that of the leader.
     """
 
     noisy = False
@@ -103,14 +107,16 @@ class ForwardingFactory(Factory):
         node: str = "",
         epoch: Callable[[], int] = lambda: 0,
         resumable: Callable[[], Resumable | None] = lambda: None,
+        tls: Any = None,
+        fingerprint: Callable[[], str] = str,
     ) -> None:
         self.counts = counts
         #: The clients that are connected to a leader.
         self.linked: dict[ClientSide, Leader] = {}
-        self._introductions = {
-            is_resumed: encode_introduction(secret, listener, node, is_resumed=is_resumed)
-            for is_resumed in (False, True)
-        }
+        self._introduction = partial(encode_introduction, secret, listener, node)
+        self._tls = tls
+        self._fingerprint = fingerprint
+        self._entering = 0
         self._listener = listener
         self._leader_address = leader
         self._epoch = epoch
@@ -130,9 +136,10 @@ class ForwardingFactory(Factory):
 
     def buildProtocol(self, addr: IAddress | None) -> ClientSide | None:
         """Return the protocol of a client; ``None`` if too many wait."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) + self._entering >= MOST_WAITING:
             self.counts.expired += 1
             return None
+        self._entering += 1
         return ClientSide(self._clock, self._count_received, self._client_made, self._client_lost)
 
     def refuse_waiting(self) -> None:
@@ -148,6 +155,7 @@ class ForwardingFactory(Factory):
     # ---- Clients -------------------------------------------------------------------------------------------------
 
     def _client_made(self, client: ClientSide) -> None:
+        self._entering -= 1
         self.counts.open += 1
         self.counts.connections += 1
         resumable = self._resumable()
@@ -181,6 +189,9 @@ class ForwardingFactory(Factory):
         client.give_up(reason)
 
     def _client_lost(self, client: ClientSide) -> None:
+        if not client.is_made:
+            self._entering -= 1
+            return
         self.counts.open -= 1
         self.linked.pop(client, None)
         self._no_longer_waiting(client)
@@ -211,7 +222,7 @@ class ForwardingFactory(Factory):
 
     def _leader(self) -> Leader | None:
         address = self._leader_address()
-        return None if address is None else Leader(address, self._epoch())
+        return None if address is None else Leader(address, self._epoch(), self._fingerprint())
 
     def _attempt_more(self) -> None:
         """Connect waiting clients to the leader, the oldest first."""
@@ -223,7 +234,7 @@ class ForwardingFactory(Factory):
             client = self._next.popleft()
             if client not in self._waiting:
                 continue
-            if self._has_just_ended(client, leader):
+            if self._has_just_ended(client, leader) or (client.is_secure and not leader.fingerprint):
                 later.append(client)
             else:
                 self._attempt(client, leader)
@@ -240,12 +251,16 @@ class ForwardingFactory(Factory):
         side = LeaderSide(
             self._clock,
             self._count_sent,
-            self._introductions[client in self._former] + header,
+            self._introduction(is_resumed=client in self._former, client=client.introduced) + header,
             lambda is_taken: self._attempted(client, side, leader, is_taken),
+            leader.fingerprint if client.is_secure else "",
         )
         self._waiting[client] = side
         self._attempts += 1
-        self._reactor.connectTCP(*leader.address, LeaderConnector(side), _CONNECT_S)
+        connector: Any = LeaderConnector(side)
+        if client.is_secure:
+            connector = TLSMemoryBIOFactory(self._tls, True, connector, self._reactor)
+        self._reactor.connectTCP(*leader.address, connector, _CONNECT_S)
 
     def _attempted(self, client: ClientSide, side: LeaderSide, leader: Leader, is_taken: bool) -> None:
         self._attempts -= 1

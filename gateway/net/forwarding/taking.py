@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock
@@ -13,6 +14,7 @@ from gateway.kernel.errors import ProtocolViolation
 from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.net.forwarding.introduction import TAKEN, Introduction, parse_introduction
+from gateway.net.forwarding.node_tls import HANDSHAKE
 from gateway.net.hangup import keep_alive
 from gateway.net.proxied import ProxiedFactory, hand_over
 
@@ -41,7 +43,13 @@ class ForwardedConnection(Protocol):
             transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle the bytes of the introduction, and any that follow it."""
+        """Handle the bytes of the introduction, and any that follow it. TLS may come before it."""
+        if not self._data and data[0] == HANDSHAKE and self._factory.tls is not None:
+            self._deadline.cancel()
+            inner: Any = self._factory
+            secured = TLSMemoryBIOFactory(self._factory.tls, False, inner)
+            hand_over(self.transport, secured.buildProtocol(self._address), data)
+            return
         self._data += data
         try:
             found = parse_introduction(self._data, self._factory.secret)
@@ -68,6 +76,7 @@ class ForwardedConnection(Protocol):
             return
         self._factory.nodes[transport] = introduction.node
         keep_alive(transport)
+        transport.introduced = introduction.client
         transport.is_resumed = introduction.is_resumed
         transport.is_kept = self._factory.is_kept(listener)
         transport.write(TAKEN)
@@ -86,7 +95,8 @@ class ForwardedConnection(Protocol):
 class ForwardedFactory(Factory):
     """Takes connections of nodes that know the ``secret``.
 
-    ``served`` returns the factories of the listeners with all their layers; none while this node does not lead.
+    ``served`` returns the factories of the listeners, without TLS and WebSocket, which end at the client's node; none
+    while this node does not lead. ``tls`` has the certificate for nodes that use TLS.
     ``is_closed`` tells from a node and a listener whether no client may come that way; ``is_kept`` from a listener
     whether its clients outlive this leader.
     """
@@ -100,12 +110,14 @@ class ForwardedFactory(Factory):
         clock: Clock,
         is_closed: Callable[[str, str], bool] = lambda node, listener: False,
         is_kept: Callable[[str], bool] = lambda listener: False,
+        tls: Any = None,
     ) -> None:
         self.secret = secret
         self.served = served
         self.clock = clock
         self.is_closed = is_closed
         self.is_kept = is_kept
+        self.tls = tls
         #: The connections that were taken, by their transports, and who forwards them.
         self.nodes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self.limit = RateLimit(1, _LOG_INTERVAL_S)

@@ -14,8 +14,10 @@ from gateway.cluster.leadership import Contact, Leadership, Member, Members
 from gateway.cluster.queue_log import Claim
 from gateway.cluster.replication.replicated_store import ReplicatedStore
 from gateway.config import Configured, Settings
+from gateway.config.live import LIVE, differences
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
+from gateway.logs.setup import start_logging
 from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
@@ -24,6 +26,7 @@ from gateway.node.cluster.local_copy import LocalCopy, next_turn
 from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.cluster.operators_view import cluster_state, member_figures
+from gateway.node.control.live_settings import ReloadResult
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
@@ -68,7 +71,9 @@ class ClusterMember:
         self._clock = ReactorClock(reactor, lambda: None)  # never paused: the lease is renewed during a recovery
         self._ready: Callable[[], None] = lambda: None
         self._progress: Callable[[str], None] = lambda text: None
-        self._ports = MemberPorts(self.settings, reactor, self._clock, self._forwarding_target, self._leading_epoch)
+        self._ports = MemberPorts(
+            self.settings, reactor, self._clock, self._forwarding_target, self._leading_epoch, self._leader_fingerprint
+        )
         self._engine: Engine | None = None
         self._members: Members | None = None
         self._leadership: Leadership | None = None
@@ -121,6 +126,7 @@ class ClusterMember:
             (advertised_host(settings.cluster), self._ports.internal_port),
             dict(self.addresses),
             VERSION,
+            fingerprint=self._ports.tls.fingerprint,
         )
         data, keeps_standby = settings.data, settings.cluster.standby
         self._copy = copy = LocalCopy(data, self._reactor, self._clock, engine.logs, keeps_standby)
@@ -300,10 +306,18 @@ class ClusterMember:
             self._reactor.callLater(_PAUSE_S, self._control.stand)
 
     def _stepped_down(self) -> None:
+        self._renew()
         self.node = self._store = None
         self._is_stepping_down = False
         self._ports.bind_again(self._ports.follow)
         self._keep_copy()
+
+    def _renew(self) -> None:
+        """Use the certificates and settings that the node has read while it led."""
+        try:
+            self._ports.renewed(self.settings)()
+        except GatewayError as error:
+            _log.warning("the certificate cannot be read, the former one is used", reason=str(error))
 
     def _drain(self, drained: Callable[[], None]) -> None:
         """Call back once everything is in the log, or after a while."""
@@ -343,6 +357,22 @@ class ClusterMember:
 
     # For operators
 
+    def reload(self) -> ReloadResult:
+        """Read the configuration and the certificates again, as a leader or as a follower.
+
+        :raises GatewayError: if the settings or a certificate are invalid; then nothing has changed.
+        """
+        if self.node is not None:
+            return self.node.reload()
+        configured = self._read()
+        before, new = self._configured.settings, configured.settings
+        self._ports.renewed(new)()
+        start_logging(new.log)
+        self._configured = configured
+        differ = differences(before, new)
+        read = len(new.tls.certificates) if before.tls.certificate is not None else 0
+        return ReloadResult([k for k in differ if k in LIVE], [k for k in differ if k not in LIVE], [], read)
+
     def state(self) -> ClusterState | None:
         """Return the state of the cluster as this node sees it; ``None`` before it has joined."""
         leadership, members = self._leadership, self._members
@@ -369,6 +399,11 @@ class ClusterMember:
         """Return the address at which the leader takes forwarded connections."""
         lease = None if self._leadership is None else self._leadership.leader
         return None if lease is None else lease.forwarding
+
+    def _leader_fingerprint(self) -> str:
+        """Return the fingerprint of the leader's certificate for connections of other nodes."""
+        lease = None if self._leadership is None else self._leadership.leader
+        return "" if lease is None else lease.fingerprint
 
     def _leading_epoch(self) -> int:
         """Return the epoch of the leader."""

@@ -1,16 +1,21 @@
 """The ports of a member: served by its node while it leads, else forwarded to the leader."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from gateway.config import Settings
+from gateway.config.live import with_live_of
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
+from gateway.net.certificates import TlsContext
+from gateway.net.forwarding.node_tls import NodeTls
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.resumable import Resumable
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.listeners import Listeners
+from gateway.node.http import MANAGEMENT_TLS
+from gateway.node.metrics import PROMETHEUS_TLS
 from gateway.node.ports import bind_ports
 from gateway.node.protocols import LISTENERS
 
@@ -28,20 +33,18 @@ _RETRY_S: Final = 1.0
 #: How long a client of a drained node may take to close its connection, in seconds.
 _NOTICE_S: Final = 10.0
 
-#: The listeners that a drained node closes: the API stays open.
-_FOR_CLIENTS: Final = frozenset(listener.name for listener in LISTENERS)
+#: The listeners of clients by name. A drained node closes them, and their clients outlive a leader; not so the API.
+_FOR_CLIENTS: Final = {listener.name: listener for listener in LISTENERS}
 
-#: What remembers the clients of a listener.
-_RESUMABLES: Final = {listener.name: listener.resumable for listener in LISTENERS if listener.outlives_leader}
-
-#: The listeners whose clients outlive a leader.
-_KEPT: Final = frozenset(listener.name for listener in LISTENERS if listener.outlives_leader)
+#: The further listeners that use TLS.
+_WITH_TLS: Final = frozenset((MANAGEMENT_TLS, PROMETHEUS_TLS))
 
 
 class MemberPorts:
     """The bound ports of one member.
 
-    ``leader`` returns the address at which the leader takes connections, ``epoch`` its epoch.
+    ``leader`` returns the address at which the leader takes connections, ``epoch`` its epoch, ``fingerprint`` that of
+    its certificate. ``tls`` is the certificate of this node.
     """
 
     def __init__(
@@ -51,12 +54,16 @@ class MemberPorts:
         clock: Clock,
         leader: Callable[[], tuple[str, int] | None],
         epoch: Callable[[], int],
+        fingerprint: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._clock = clock
         self._leader = leader
         self._epoch = epoch
+        self._fingerprint = fingerprint
+        self.tls = NodeTls(settings.node)
+        self._tls_context: TlsContext | None = None
         self._clients = Listeners(reactor, clock, settings.bind)
         self._internal = Listeners(reactor, clock, settings.bind)
         self._secret = ""
@@ -76,7 +83,9 @@ class MemberPorts:
         return self._internal.addresses[INTERNAL][1]
 
     def bind(self) -> None:
-        """Bind all ports. :raises ConfigurationError: if one cannot be bound."""
+        """Bind all ports. :raises ConfigurationError: if one cannot be bound, or the certificate cannot be read."""
+        if self._settings.tls.certificate is not None:
+            self._tls_context = TlsContext(self._settings.tls)
         bind_ports(self._settings, self._clients)
         self._internal.bind(INTERNAL, self._settings.cluster.port)
 
@@ -90,7 +99,8 @@ class MemberPorts:
         def is_closed(node: str, listener: str) -> bool:
             return listener in _FOR_CLIENTS and is_drained(node)
 
-        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed, _KEPT.__contains__)
+        kept = _FOR_CLIENTS.__contains__
+        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed, kept, self.tls.server)
         self._internal.serve(INTERNAL, self._taking)
 
     def forwarded_by(self, node: str) -> list[tuple[Any, Any]]:  # Any: Twisted's addresses
@@ -107,23 +117,53 @@ class MemberPorts:
     def follow(self) -> None:
         """Forward the connections of clients to the leader."""
         self._leads, self._follows = False, True
-        counts, own = self.forwarding_counts, self._settings.node
         for name in self._clients.addresses:
-            factory = ForwardingFactory(
-                name,
-                self._secret,
-                self._leader,
-                self._reactor,
-                self._clock,
-                counts,
-                own,
-                self._epoch,
-                partial(_RESUMABLES[name], self._settings) if name in _RESUMABLES else lambda: None,
-            )
-            self._forwarding[name] = factory
-            self._clients.serve(name, factory)
+            self._forwarding[name] = factory = self._forwarding_of(name)
+            listener = _FOR_CLIENTS.get(name)
+            if listener is None:
+                self._clients.serve(name, factory, self._tls_context if name in _WITH_TLS else None)
+                continue
+            layered = listener.layered(factory, self._clock, self._settings)
+            tls, is_proxied = self._tls_context if listener.is_tls else None, listener.is_proxied(self._settings)
+            self._clients.serve(name, layered, tls, is_proxied=is_proxied)
         if self._is_drained:
             self._suspend()
+
+    def _forwarding_of(self, name: str) -> ForwardingFactory:
+        """Return the factory that passes the connections of a listener on."""
+
+        def resumable() -> Resumable | None:
+            listener = _FOR_CLIENTS.get(name)
+            return None if listener is None else listener.protocol.resumable(self._settings)
+
+        return ForwardingFactory(
+            name,
+            self._secret,
+            self._leader,
+            self._reactor,
+            self._clock,
+            self.forwarding_counts,
+            self._settings.node,
+            self._epoch,
+            resumable,
+            self.tls.client,
+            self._fingerprint,
+        )
+
+    def renewed(self, settings: Settings) -> Callable[[], None]:
+        """Read the certificates again; return a function that uses them, and the settings, for new connections.
+
+        :raises ConfigurationError: if a file is missing or invalid.
+        """
+        context = self._tls_context
+        has_tls = context is not None and settings.tls.certificate is not None
+        renew = context.renewed(settings.tls) if context is not None and has_tls else lambda: None
+
+        def use() -> None:
+            renew()
+            self._settings = with_live_of(self._settings, settings)
+
+        return use
 
     def drain(self) -> None:
         """Close the listeners of clients while this node follows; the leader closes the connections."""
@@ -132,7 +172,7 @@ class MemberPorts:
             self._suspend()
 
     def _suspend(self) -> None:
-        for name in _FOR_CLIENTS & set(self._clients.addresses):
+        for name in _FOR_CLIENTS.keys() & self._clients.addresses.keys():
             self._clients.suspend(name)
             self._forwarding[name].refuse_waiting()
         self._reactor.callLater(_NOTICE_S, self._close_clients)

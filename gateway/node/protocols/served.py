@@ -84,14 +84,6 @@ class ServedProtocol(ABC):
         return self._web_factory
 
     @classmethod
-    def not_ready_factory(
-        cls, listener: "ProtocolListener", clock: Clock, settings: Settings, reason: Callable[[], str]
-    ) -> Any:
-        """Return the factory of a listener while the broker starts: clients get ``refusal``."""
-        plain = NotReadyFactory(lambda data: cls.refusal(data, reason()), clock)
-        return cls.web_factory(plain, clock, settings) if listener.is_web else plain
-
-    @classmethod
     def web_factory(cls, factory: Any, clock: Clock, settings: Settings) -> WebSocketFactory:
         """Return a factory of WebSockets whose payload is the protocol's bytes."""
         assert cls.dialect is not None
@@ -119,18 +111,23 @@ class ProtocolListener:
         port: int | None = getattr(settings, self.name).port
         return port
 
+    @property
+    def bare_name(self) -> str:
+        """The name of the listener for the same bytes without WebSocket: ``mqtt``, ``mqtts``."""
+        return f"{self.protocol.name}s" if self.is_tls else self.protocol.name
+
+    def layered(self, factory: Any, clock: Clock, settings: Settings) -> Any:
+        """Return the factory behind TLS, for the protocol's bytes of this listener: with WebSocket, if it uses that."""
+        return self.protocol.web_factory(factory, clock, settings) if self.is_web else factory
+
+    def not_ready_factories(self, clock: Clock, settings: Settings, reason: Callable[[], str]) -> tuple[Any, Any]:
+        """Return the factories of refusals while the broker starts, without WebSocket and with it."""
+        plain = NotReadyFactory(lambda data: self.protocol.refusal(data, reason()), clock)
+        return plain, self.layered(plain, clock, settings)
+
     def is_proxied(self, settings: Settings) -> bool:
         """Whether its connections begin with a PROXY header."""
         return bool(getattr(settings, self._plain_name).proxy_protocol)
-
-    @property
-    def outlives_leader(self) -> bool:
-        """Whether its connections go on with another leader of a cluster."""
-        return not self.is_tls and not self.is_web
-
-    def resumable(self, settings: Settings) -> Resumable | None:
-        """Return what remembers a new connection, so that it can outlive the leader; ``None`` if nothing can."""
-        return self.protocol.resumable(settings) if self.outlives_leader else None
 
     @property
     def _plain_name(self) -> str:

@@ -41,6 +41,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.management.resources.access.users:UserUpdate.read": "it takes the fields that http-bodies decodes",
     "gateway.management.web.request:Request.receive_body": _PASSES,
     "gateway.net.connection_io:ConnectionIO.take": _PASSES,
+    "gateway.net.forwarding.link:ClientSide.dataReceived": "passes bytes on, or keeps them",
     "gateway.net.forwarding.link:LeaderSide.dataReceived": "the answer is one byte, then it passes bytes on",
     "gateway.net.forwarding.link:Side.dataReceived": "it passes the bytes of a client on as they are",
     "gateway.net.machine:ClosedMachine.receive": "it drops what it gets",

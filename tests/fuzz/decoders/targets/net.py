@@ -6,10 +6,13 @@ from typing import Any, Final
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import StringTransport
 
+from gateway.access import CertificateSubject
+from gateway.kernel.broker.connections import TlsInfo
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net import proxy_header
 from gateway.net.forwarding.introduction import encode_introduction, parse_introduction
 from gateway.net.forwarding.taking import ForwardedFactory
+from gateway.net.introduced import IntroducedClient
 from gateway.net.not_ready import NotReadyFactory
 from gateway.net.origins import OriginRules, name_of
 from gateway.net.proxied import ProxiedFactory
@@ -26,6 +29,11 @@ _V2: Final = b"\r\n\r\n\0\r\nQUIT\n"
 
 #: The secret of a cluster.
 _SECRET: Final = "0123456789abcdef" * 2
+
+#: A client with TLS, a certificate and a web page.
+_SECURE: Final = IntroducedClient(
+    TlsInfo("tlsv1.3", subject="CN=orders"), CertificateSubject("orders", "CN=orders"), True, "https://example.org"
+)
 
 
 class _Recorder(Protocol):
@@ -80,6 +88,7 @@ def _forwarding(data: bytes) -> None:
     lines = tuple(encode_introduction(_SECRET, "amqp", is_resumed=is_resumed) for is_resumed in (False, True))
     is_known = data.startswith(lines)
     is_taken = not refused(taken) and taken is not None and (taken.listener, taken.node) == ("amqp", "")
+    is_taken = is_taken and b" =" not in data[: data.index(b"\n")]
     require(is_taken is is_known, "the secret is needed", data)
 
 
@@ -204,6 +213,7 @@ TARGETS: Final = (
         _forwarding,
         (
             "gateway.net.forwarding.introduction:parse_introduction",
+            "gateway.net.introduced:decode_introduced",
             "gateway.net.forwarding.taking:ForwardedConnection.dataReceived",
         ),
         lambda: (
@@ -211,6 +221,8 @@ TARGETS: Final = (
             encode_introduction(_SECRET, "web_mqtt"),
             encode_introduction(_SECRET, "amqp", is_resumed=True) + b"PROXY TCP4 192.0.2.7 198.51.100.1 1 5672\r\nAMQP",
             encode_introduction(_SECRET, "amqp", "node b"),
+            encode_introduction(_SECRET, "amqp", "b", client=_SECURE)
+            + b"PROXY TCP4 192.0.2.7 198.51.100.1 1 2\r\nAMQP",
             encode_introduction("f" * 32, "amqp"),
         ),
         (b"GATEWAY-FORWARD/1 ", _SECRET.encode(), b" amqp", b"\r\n", b"PROXY UNKNOWN\r\n"),
