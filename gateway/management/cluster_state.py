@@ -8,6 +8,10 @@ from typing import Final
 COPY_BEHIND_BATCHES: Final = "copy_behind_batches"
 COPY_BEHIND_MS: Final = "copy_behind_ms"
 
+#: The figures of a node's clients while it followed.
+CLIENTS_RESUMED: Final = "clients_resumed"
+CLIENTS_NOT_RESUMED: Final = "clients_not_resumed"
+
 #: A leader that renews its lease has more than this left, in seconds.
 _LEAST_LEASE_S: Final = 1.5
 
@@ -38,6 +42,16 @@ class MemberState:
     figures: Mapping[str, int] = field(default_factory=dict)
     is_drained: bool = False
     is_eligible: bool = True
+
+    @property
+    def clients_resumed(self) -> int:
+        """The number of its clients that went on with another leader, since its process began."""
+        return self.figures.get(CLIENTS_RESUMED, 0)
+
+    @property
+    def clients_not_resumed(self) -> int:
+        """The number of its clients whose connections were ended because that was not possible."""
+        return self.figures.get(CLIENTS_NOT_RESUMED, 0)
 
     @property
     def copy(self) -> CopyState | None:

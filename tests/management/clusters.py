@@ -2,7 +2,13 @@
 
 from gateway.management.cluster_state import ClusterState, LogState, MemberState, RebuildState
 
-FIGURES = {"mem_used": 5, "copy_behind_batches": 3, "copy_behind_ms": 250}
+FIGURES = {
+    "mem_used": 5,
+    "copy_behind_batches": 3,
+    "copy_behind_ms": 250,
+    "clients_resumed": 5,
+    "clients_not_resumed": 1,
+}
 
 CLUSTER = ClusterState(
     name="shop",

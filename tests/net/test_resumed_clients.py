@@ -144,7 +144,7 @@ def test_a_publisher_with_confirms_goes_on(leaders: Leaders, *, in_order: bool) 
     assert sorted({*before, *after}, key=int) == [b"%d" % number for number in range(1, 50)]
     assert after == sorted(after, key=int)
     assert after
-    assert leaders.counts.resumed == 1
+    assert (leaders.counts.resumed, leaders.counts.not_resumed) == (1, 0)
     assert "more" in leaders.gateways[1].broker.vhost("/").queue_by_name
 
 
@@ -206,6 +206,7 @@ def test_a_client_is_told_when_no_leader_comes(leaders: Leaders, monkeypatch: py
             channel.queue_declare("more", durable=True)
 
     leaders.run(work)
+    assert (leaders.counts.resumed, leaders.counts.not_resumed) == (0, 1)
 
 
 def test_a_leader_that_lives_and_closes_a_connection_has_closed_it(leaders: Leaders) -> None:

@@ -53,6 +53,14 @@ BEHIND_BATCHES: Final = gauge(
 BEHIND_SECONDS: Final = gauge(
     "gateway_cluster_copy_behind_seconds", "Age of the state of a follower's copy; 0 while it lacks nothing", "member"
 )
+RESUMED: Final = counter(
+    "gateway_cluster_clients_resumed_total",
+    "Connections of a node that went on with another leader",
+    "member",
+)
+NOT_RESUMED: Final = counter(
+    "gateway_cluster_clients_not_resumed_total", "Connections that were ended because no leader could go on", "member"
+)
 LATENCY: Final = gauge(
     "gateway_cluster_append_latency_seconds",
     "Time until a majority had stored a record of the log, over the last minute",
@@ -64,6 +72,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     MEMBERS,
     BEHIND_BATCHES,
     BEHIND_SECONDS,
+    RESUMED,
+    NOT_RESUMED,
     LATENCY,
 )
 
@@ -78,6 +88,8 @@ def cluster(state: ClusterState | None) -> Iterator[Metric]:
     copies = [(member.name, copy) for member in state.members if (copy := member.copy) is not None]
     yield BEHIND_BATCHES.metric([((name,), copy.behind_batches) for name, copy in copies])
     yield BEHIND_SECONDS.metric([((name,), copy.behind_seconds) for name, copy in copies])
+    yield RESUMED.metric([((member.name,), member.clients_resumed) for member in state.members])
+    yield NOT_RESUMED.metric([((member.name,), member.clients_not_resumed) for member in state.members])
     if state.log.appends:
         log = state.log
         yield LATENCY.metric([(("0.5",), log.append_p50_ms / 1000), (("0.99",), log.append_p99_ms / 1000)])

@@ -57,6 +57,7 @@ def _member_fields(member: MemberState) -> Fields:
         "version": member.version,
         "host": member.host,
         "copy": _copy_fields(member.copy),
+        "clients": {"resumed": member.clients_resumed, "not_resumed": member.clients_not_resumed},
         "addresses": {name: {"host": host, "port": port} for name, (host, port) in member.addresses.items()},
     }
 

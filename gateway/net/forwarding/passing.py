@@ -47,7 +47,8 @@ _MOST_ATTEMPTS: Final = 64
 @dataclass(slots=True)
 class ForwardingCounts:
     """The connections that are open, those that wait for a leader, all so far, those for which there was no leader in
-    time, the bytes of clients and of the leader, and how often a client went on with another leader.
+    time, the bytes of clients and of the leader, how often a client went on with another leader, and how many were told
+    that they cannot.
     """
 
     open: int = 0
@@ -57,6 +58,7 @@ class ForwardingCounts:
     received: int = 0
     sent: int = 0
     resumed: int = 0
+    not_resumed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ class ForwardingFactory(Factory):
         self.counts.connections += 1
         resumable = self._resumable()
         if resumable is not None:
-            client.relay = ResumingRelay(client, resumable, self._clock, lambda: self._client_held(client))
+            held = partial(self._client_held, client)
+            client.relay = ResumingRelay(client, resumable, self._clock, held, self._client_ended)
         self._hold(client)
         self._attempt_more()
         self._hang_ups.add(client)
@@ -182,6 +185,9 @@ class ForwardingFactory(Factory):
         self._tick_later()
         if len(self._waiting) > MOST_WAITING:
             self._give_up(client, "too many clients wait for a leader of the cluster")
+
+    def _client_ended(self) -> None:
+        self.counts.not_resumed += 1
 
     def _give_up(self, client: ClientSide, reason: str) -> None:
         """Close a client that waits, after a notice if it can be told."""

@@ -48,17 +48,26 @@ class Valve:
 class ResumingRelay:
     """Owns what passes between a ``client`` and one leader after the other.
 
-    ``held`` is called when the leader is lost and the client waits for another one. ``left_in_order``: the leader said
-    that it ends. ``is_resumed``: there was a leader before.
+    ``held`` is called when the leader is lost and the client waits for another one, ``ended`` when it is
+    told that no leader can go on with it. ``left_in_order``: the leader said that it ends.
+    ``is_resumed``: there was a leader before.
     """
 
-    def __init__(self, client: Side, resumable: Resumable, clock: Clock, held: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Side,
+        resumable: Resumable,
+        clock: Clock,
+        held: Callable[[], None],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self.left_in_order = False
         self.is_resumed = False
         self._client = client
         self._resumable = resumable
         self._clock = clock
         self._held = held
+        self._ended: Callable[[], None] | None = ended
         self._leader: Side | None = None
         self._valve = Valve(client.transport)
         self._beaten_s = 0.0
@@ -153,6 +162,9 @@ class ResumingRelay:
         self._detach()
         if leader is not None:
             leader.abort()
+        ended, self._ended = self._ended, None
+        if ended is not None and not self._resumable.is_closing:
+            ended()
         for reason in (_NO_LEADER, _IS_FULL, _OUTPUT):
             self._valve.set(reason, is_closed=False)
         if self._resumable.awaits_client:

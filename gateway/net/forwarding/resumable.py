@@ -15,8 +15,9 @@ class Resumable(Protocol):
     ``waiting`` has what the two are to get: take it after each call.
     ``is_full``: the client is not read, because too much waits for the leader's answers. ``is_restoring``: a new leader
     is being told what the former one knew. ``has_leader_ended``: the leader has announced its end in order; it is to
-    be left. ``is_over``: the client was told that its connection ends. ``awaits_client``: it then closes the connection
-    itself. ``heartbeat_s`` is the interval in which client and broker expect to hear of each other; 0 if they do not.
+    be left. ``is_over``: the client was told that its connection ends. ``is_closing``: the client has asked for that.
+    ``awaits_client``: it then closes the connection itself. ``heartbeat_s`` is the interval in which client and broker
+    expect to hear of each other; 0 if they do not.
     """
 
     awaits_client: bool
@@ -34,6 +35,11 @@ class Resumable(Protocol):
 
     @property
     def has_leader_ended(self) -> bool:
+        """See the class."""
+        ...
+
+    @property
+    def is_closing(self) -> bool:
         """See the class."""
         ...
 

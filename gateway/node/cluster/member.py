@@ -137,7 +137,7 @@ class ClusterMember:
             own,
             self._contact,
             self.on_start_failed,
-            lambda: {**member_figures(self.settings, self._uptime_ms), **copy.figures()},
+            lambda: {**member_figures(self.settings, self._uptime_ms), **copy.figures(), **self._ports.figures()},
         )
         self._leadership = leadership = Leadership(
             engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, self._contact, self

@@ -8,6 +8,7 @@ from gateway.config.live import with_live_of
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
+from gateway.management.cluster_state import CLIENTS_NOT_RESUMED, CLIENTS_RESUMED
 from gateway.net.certificates import TlsContext
 from gateway.net.forwarding.node_tls import NodeTls
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
@@ -81,6 +82,11 @@ class MemberPorts:
     def internal_port(self) -> int:
         """The port for connections that other nodes forward."""
         return self._internal.addresses[INTERNAL][1]
+
+    def figures(self) -> dict[str, int]:
+        """Return how many clients went on with another leader, and how many could not."""
+        counts = self.forwarding_counts
+        return {CLIENTS_RESUMED: counts.resumed, CLIENTS_NOT_RESUMED: counts.not_resumed}
 
     def bind(self) -> None:
         """Bind all ports. :raises ConfigurationError: if one cannot be bound, or the certificate cannot be read."""

@@ -88,6 +88,11 @@ class RelayedConnection:
         return self.stage is RelayStage.RESTORING
 
     @property
+    def is_closing(self) -> bool:
+        """See ``Resumable``."""
+        return self._is_closing
+
+    @property
     def is_over(self) -> bool:
         """See ``Resumable``."""
         return self.stage is RelayStage.OVER

@@ -92,6 +92,11 @@ class RelayedSession:
         return self.stage is SessionStage.OPEN or self.is_restoring
 
     @property
+    def is_closing(self) -> bool:
+        """See ``Resumable``."""
+        return self._is_closing
+
+    @property
     def is_over(self) -> bool:
         """See ``Resumable``."""
         return self.stage is SessionStage.OVER

@@ -76,6 +76,11 @@ class RelayedStompConnection:
         return self.stage is StompStage.RESTORING
 
     @property
+    def is_closing(self) -> bool:
+        """See ``Resumable``."""
+        return self._is_closing
+
+    @property
     def is_over(self) -> bool:
         """See ``Resumable``."""
         return self.stage is StompStage.OVER

@@ -38,6 +38,7 @@ def test_the_state_of_the_cluster_is_shown(console: Console) -> None:
         ("b", True, "follower", False), ("c", False, None, False), ("gateway@here", True, "leader", True)
     ]  # fmt: skip
     assert state["members"][0]["addresses"] == {"amqp": {"host": "10.0.0.2", "port": 5672}}
+    assert state["members"][0]["clients"] == {"resumed": 5, "not_resumed": 1}
     assert [each["copy"] for each in state["members"]] == [{"behind_batches": 3, "behind_seconds": 0.25}, None, None]
     assert state["engine"] == {"answers": True, "reason": None, "unchecked": []}
     assert state["doubt"] is None
@@ -140,6 +141,8 @@ def test_the_metrics_of_a_cluster_are_exported() -> None:
     assert samples.one("gateway_cluster_members", state="silent") == 1
     assert samples.one("gateway_cluster_append_latency_seconds", quantile="0.99") == 0.008
     assert samples.one("gateway_cluster_copy_behind_batches", member="b") == 3
+    assert samples.one("gateway_cluster_clients_resumed_total", member="b") == 5
+    assert samples.one("gateway_cluster_clients_not_resumed_total", member="b") == 1
     assert samples.one("gateway_cluster_copy_behind_seconds", member="b") == 0.25
     assert samples.one("gateway_cluster_log_bytes") == 40_000
     assert samples.one("gateway_cluster_rebuild_seconds") == 0.5
