@@ -77,9 +77,13 @@ class WillClient(MqttLives):
             case _Ending.SILENCE:
                 return await self._stay_silent()
             case _Ending.DISCONNECT:
-                return False if await client.disconnect() else None
+                return False if await self._disconnect() else None
             case _Ending.DISCONNECT_WITH_WILL:
-                return True if await client.disconnect(_WITH_WILL) else None
+                return True if await self._disconnect(_WITH_WILL) else None
+
+    async def _disconnect(self, reason: int = 0) -> bool:
+        """Send DISCONNECT; return whether the broker must have read it: one that stops may have closed before."""
+        return await self.client.disconnect(reason) and not self.scene.process.is_stopping
 
     async def _stay_silent(self) -> bool | None:
         """Say nothing until the broker ends the connection."""
