@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,16 @@ PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
 
 #: The first job of a session compiles code and starts workers, which takes more than a minute on a busy machine.
 TEST_TIMEOUT_S: Final = 300
+
+#: Without Hadoop's native library a JVM starts ``readlink`` or ``chmod`` for each file of a checkpoint: some hundred
+#: processes for a query. These classes need no ``readlink``, and have no file of checksums beside each file. The
+#: queries that tests kill or submit as programs of their own have Spark's defaults.
+LOCAL_FILES: Final[Mapping[str, str]] = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
 
 use_options()
 
@@ -38,6 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        **LOCAL_FILES,
     }
     started = session("tests", "local[2]", settings)
     jvm = started.sparkContext._gateway.proc.pid  # type: ignore[union-attr]

@@ -146,7 +146,7 @@ def test_a_repeated_batch_is_counted_once(spark: SparkSession, tmp_path: Path, c
         # As if the driver was killed after the batch was written and before Spark recorded its end.
         last = max((Path(checkpoint) / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
         last.unlink()
-        (last.parent / f".{last.name}.crc").unlink()
+        (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
         assert run(tmp_path, *followed) == 0
     windows = ResultTables(tmp_path)["windows"]
     assert sorted(windows[windows["field"] == "temp"]["count"]) == [24, 24]
