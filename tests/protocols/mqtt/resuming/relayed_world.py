@@ -9,6 +9,7 @@ from tests.protocols.mqtt.frame_reader import FrameReader, ReceivedPacket
 from tests.protocols.mqtt.message_records import Inbox
 from tests.protocols.mqtt.packets import WRITERS, session_expiry
 from tests.protocols.mqtt.test_mqtt_machine import MachineLink, MachineWorld
+from tests.protocols.mqtt.world import REJOIN_S
 
 #: The sizes of the pieces in which bytes come, one after the other: packets are cut anywhere.
 _PIECES: Final = (1, 7, 2, 50, 3, 1000)
@@ -154,6 +155,8 @@ class RelayedWorld(MachineWorld):
         gone = [person for person in self.people if not self._resume(person)]
         for person in gone:
             person.crashed()
+        for group in self.groups.values():  # those whose last member is gone, too
+            group.lingers_until_s = self.now_s + REJOIN_S
         self.absorb()
 
     def _resume(self, person: ClientModel) -> bool:
