@@ -63,6 +63,10 @@ class AppendInFlight(ApiError):
     """10164: an earlier append with the same expectation is still in flight."""
 
 
+class NoPeers(ApiError):
+    """10005 or 10008: too few servers are known for a new stream; some have just started, or do not answer in time."""
+
+
 class StreamNotFound(ApiError):
     """10059: there is no such stream."""
 

@@ -12,6 +12,7 @@ from gateway_jetstream.errors import (
     AppendInFlight,
     MessageNotFound,
     NatsProtocolError,
+    NoPeers,
     StreamNotFound,
     WrongLastSequence,
 )
@@ -20,6 +21,8 @@ _PREFIX: Final = "$JS.API."
 
 #: Errors by ``err_code``. 10164 is "wrong last sequence" while the append that decides is in flight.
 _ERRORS: Final[dict[int, type[ApiError]]] = {
+    10005: NoPeers,
+    10008: NoPeers,
     10037: MessageNotFound,
     10059: StreamNotFound,
     10071: WrongLastSequence,

@@ -13,6 +13,7 @@ from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
 from gateway_jetstream.jetstream.publishing import Publish
 from gateway_jetstream.ports.key_text import decode_key, encode_key
 from gateway_jetstream.ports.layout import REPLICAS, Layout
+from gateway_jetstream.ports.placing import create_stream
 from gateway_jetstream.ports.writes import ComparedWriter
 
 _log: Final = Logger()
@@ -23,12 +24,13 @@ class JetStreamMetadata:
 
     def __init__(self, api: JetStreamApi, publish: Publish, reactor: Any, layout: Layout) -> None:  # Any: as elsewhere
         self._api = api
+        self._reactor = reactor
         self._bucket = KeyValue(api, publish, reactor, layout.bucket)
         self._writer = ComparedWriter(api, publish, reactor)
 
     async def create(self) -> None:
         """Create the bucket, unless it is there. :raises NatsError: if that is refused."""
-        await self._api.create_stream(self._bucket.config(REPLICAS))
+        await create_stream(self._api, self._reactor, self._bucket.config(REPLICAS))
 
     async def get(self, key: Key) -> MetadataEntry | None:
         """Return the last write of a key, as the leader has it. :raises Unanswered: if there is no answer."""

@@ -34,6 +34,7 @@ from gateway_jetstream.ports.copies import Copies
 from gateway_jetstream.ports.layout import Layout
 from gateway_jetstream.ports.log_following import LogFollow
 from gateway_jetstream.ports.log_reading import LogReader
+from gateway_jetstream.ports.placing import create_stream
 from gateway_jetstream.ports.writes import ComparedWriter
 
 _log: Final = Logger()
@@ -66,7 +67,7 @@ class JetStreamQueueLogs:
     async def create(self) -> None:
         """Create the shard streams, unless they are there. :raises NatsError: if that is refused."""
         for config in self._layout.shard_streams():
-            await self._api.create_stream(config)
+            await create_stream(self._api, self._reactor, config)
 
     async def owner(self, queue: QueueId) -> Claim | None:
         """Return the last claim, as the leader has it."""

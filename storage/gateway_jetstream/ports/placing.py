@@ -1,0 +1,30 @@
+"""The creation of streams on servers that may not know each other yet."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway_jetstream.errors import NoPeers
+from gateway_jetstream.jetstream.api import JetStreamApi
+from gateway_jetstream.ports.writes import pause
+
+#: The time for which servers that have just started, or are busy, may be without enough peers, in seconds.
+PEERS_S: Final = 20.0
+
+_PAUSE_S: Final = 0.5
+
+
+async def create_stream(api: JetStreamApi, reactor: Any, config: Mapping[str, Any]) -> None:  # Any: as elsewhere
+    """Create a stream, unless it is there; wait for the peers that have its copies.
+
+    :raises NatsError: if that is refused, or there are too few peers for 20 seconds.
+    """
+    ends_s = reactor.seconds() + PEERS_S
+    while True:
+        try:
+            await api.create_stream(config)
+        except NoPeers:
+            if reactor.seconds() >= ends_s:
+                raise
+            await pause(reactor, _PAUSE_S)
+        else:
+            return
