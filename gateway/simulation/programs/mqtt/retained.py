@@ -90,7 +90,7 @@ class RetainedValues(MqttProgram):
             if not reader.is_connected:
                 return
             if handling == _NONE:
-                # a removal is not kept, so one that comes was published after the subscription; its number is not unique
+                # a removal is not kept: one that comes was published after the subscription, and all have one number
                 old = [_number_of(each.payload.decode()) for each in self._packets if each.is_retained and each.payload]
                 is_right = not set(old) & set(self._written[:confirmed])
                 self.scene.findings.require(is_right, "Retain Handling is heeded", f"{self.name}: {old}")
