@@ -360,14 +360,15 @@ class ClusterMember:
     def reload(self) -> ReloadResult:
         """Read the configuration and the certificates again, as a leader or as a follower.
 
-        :raises GatewayError: if the settings or a certificate are invalid; then nothing has changed.
+        :raises GatewayError: if the settings, a certificate or the log file is invalid; then nothing has changed.
         """
         if self.node is not None:
             return self.node.reload()
         configured = self._read()
         before, new = self._configured.settings, configured.settings
-        self._ports.renewed(new)()
+        renew = self._ports.renewed(new)
         start_logging(new.log)
+        renew()
         self._configured = configured
         differ = differences(before, new)
         read = len(new.tls.certificates) if before.tls.certificate is not None else 0

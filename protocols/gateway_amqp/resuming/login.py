@@ -56,7 +56,8 @@ class RelayedLogin:
     def note_limit(self, payload: bytes) -> None:
         """Note the limit of a frame that the leader offers to a client that it knows now.
 
-        :raises ProtocolViolation: if it cannot be decoded."""
+        :raises ProtocolViolation: if it cannot be decoded.
+        """
         tune = cast(commands.Connection.Tune, decode_method(payload))
         self.frame_max = tune.frame_max or self.frame_max
         self.is_authenticated = True
