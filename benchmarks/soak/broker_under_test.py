@@ -18,6 +18,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from benchmarks.load.management import Management
 from benchmarks.soak.ledger import Ledger, Miscounted
+from tests.paho_loop import stop_loop
 
 #: Longest wait for an answer or a message, in seconds.
 ANSWER_TIMEOUT_S: Final = 60.0
@@ -140,12 +141,12 @@ class MqttClient:
     def close(self) -> None:
         """Disconnect normally."""
         self._paho.disconnect()
-        self._paho.loop_stop()
+        stop_loop(self._paho)
 
     def reset_connection(self) -> None:
         """Reset the connection, so that the will is published."""
         peer = self._paho.socket()
-        self._paho.loop_stop()
+        stop_loop(self._paho)
         if isinstance(peer, socket.socket):
             reset(peer)
 

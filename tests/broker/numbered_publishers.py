@@ -7,6 +7,7 @@ import paho.mqtt.client as paho
 import pika
 import stomp
 
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -104,7 +105,7 @@ class MqttPublisher(NumberedPublisher):
     def close(self) -> None:
         """Disconnect."""
         self._client.disconnect()
-        self._client.loop_stop()
+        stop_loop(self._client)
 
 
 class StompPublisher(NumberedPublisher, stomp.ConnectionListener):

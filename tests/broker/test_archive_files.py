@@ -13,6 +13,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.broker.conftest import Connect, connect, gateway
 from tests.management_client import put
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -51,7 +52,7 @@ def publish_by_mqtt(gateway: Gateway) -> None:
     client.loop_start()
     client.publish("room/1/temp", b"by mqtt", qos=1).wait_for_publish(10)
     client.disconnect()
-    client.loop_stop()
+    stop_loop(client)
 
 
 def publish_by_stomp(gateway: Gateway) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import paho.mqtt.client as paho
 
 from tests.management_client import request
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -60,6 +61,6 @@ def test_clients_of_one_user_have_the_permissions_of_their_identifiers(gateway: 
             client.publish("t", b"x", qos=1)
             wait_until(lambda codes=codes: len(codes) == 2, lambda codes=codes: f"no PUBACK: {codes}")
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)
         answers[client_id] = codes
     assert answers == {"sensor-1": [0, 0x10], "panel-1": [0, 0x87], "other": [0x87]}

@@ -5,6 +5,7 @@ import pika
 import pytest
 
 from tests.management_client import get, request
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -31,7 +32,7 @@ class Subscriber:
 
     def close(self) -> None:
         self.client.disconnect()
-        self.client.loop_stop()
+        stop_loop(self.client)
 
 
 def test_a_session_moves_to_another_exchange_and_prefix(gateway: Gateway) -> None:

@@ -22,6 +22,7 @@ from pika.exceptions import NackError, ProbableAuthenticationError
 from gateway import hookspecs
 from tests.broker.test_plugin_changes import ctl
 from tests.management_client import get, request
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -164,4 +165,4 @@ def publish_by_mqtt(gateway: Gateway) -> None:
         assert received.get(timeout=20) == ("acme/a", b"mqtt", [("acme-user", "word")])
     finally:
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)

@@ -11,6 +11,7 @@ from pika.exceptions import ChannelClosedByBroker, NackError
 
 from gateway.cli.ctl.main import gatewayctl
 from tests.management_client import get, request
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -104,5 +105,5 @@ def test_a_policy_gives_it_to_the_queues_of_mqtt_sessions(sized: Gateway) -> Non
     client.publish("t", b"abc", qos=1)
     wait_until(lambda: len(codes) == 3 and received, lambda: f"no answers: {codes}")
     client.disconnect()
-    client.loop_stop()
+    stop_loop(client)
     assert (codes[1:], received) == ([0x97, 0], [b"abc"])

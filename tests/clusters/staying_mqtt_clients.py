@@ -10,6 +10,7 @@ from paho.mqtt.properties import Properties
 
 from tests.clusters.gateway_cluster import ClusterNode
 from tests.clusters.staying_clients import HEARTBEAT_S, StayingClients
+from tests.paho_loop import stop_loop
 from tests.waiting import wait_until
 
 #: The time for a connection, a subscription and an acknowledgement across a takeover, in seconds.
@@ -102,4 +103,4 @@ class PahoClients(StayingClients):
     def _leave(self, client: Client) -> None:
         self._leaves = True
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)

@@ -10,6 +10,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.management_client import get
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.ui.browser import Browser
 from tests.waiting import wait_until
@@ -26,7 +27,7 @@ def mqtt_client(gateway: Gateway, name: str) -> Iterator[mqtt.Client]:
         yield client
     finally:
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)
 
 
 def test_a_connection_is_closed_with_a_reason(browser: Browser, shop: Gateway) -> None:

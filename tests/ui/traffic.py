@@ -13,6 +13,7 @@ import stomp
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests import management_client
+from tests.paho_loop import stop_loop
 from tests.running import HOST, Gateway
 
 #: Text that would run as a script if a page interpreted it as HTML.
@@ -146,7 +147,7 @@ def _mqtt(gateway: Gateway, stopped: threading.Event) -> None:
         client.publish("house/kitchen/set", b"%d" % (18 + number % 5), qos=1)
         client.publish("house/kitchen/temperature", b"21.5", qos=0)
     client.disconnect()
-    client.loop_stop()
+    stop_loop(client)
 
 
 def _stomp(gateway: Gateway, stopped: threading.Event) -> None:

@@ -20,6 +20,7 @@ from paho.mqtt.properties import Properties
 
 from tests.interop import node_package
 from tests.interop.tools import program
+from tests.paho_loop import stop_loop
 from tests.waiting import wait_until
 
 Program: TypeAlias = Callable[[int], None]
@@ -148,7 +149,7 @@ def _paho(version: int) -> Program:
         client.unsubscribe("a/+/c")
         client.publish("a/b/c", b"", 1, retain=True).wait_for_publish(10)
         client.disconnect()
-        client.loop_stop()
+        stop_loop(client)
 
     return run
 

@@ -11,6 +11,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.management_client import put, request
+from tests.paho_loop import stop_loop
 from tests.running import Gateway
 from tests.waiting import wait_until
 
@@ -78,7 +79,7 @@ def test_changes_of_clients_name_their_users(gateway: Gateway, events: BlockingC
     client.subscribe("a", 1)
     assert user_of("binding.created", routing_key="a") == "guest"
     client.disconnect()
-    client.loop_stop()
+    stop_loop(client)
     assert user_of("queue.deleted", name="mqtt-subscription-subqos1") == "guest"
     host = [("127.0.0.1", gateway.addresses["stomp"][1])]
     connection = stomp.Connection12(host, vhost="/")

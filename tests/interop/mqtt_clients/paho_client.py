@@ -14,6 +14,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tests.interop.mqtt_clients.mqtt_server import MqttServer
+from tests.paho_loop import stop_loop
 
 V31: Final = MQTTProtocolVersion.MQTTv31
 V311: Final = MQTTProtocolVersion.MQTTv311
@@ -95,7 +96,7 @@ class Paho:
         self.client.loop_start()
         flags, reason, values = self._welcomes.get(timeout=ARRIVAL_TIMEOUT_S)
         if reason.is_failure:
-            self.client.loop_stop()
+            stop_loop(self.client)
             raise Refused(reason)
         return Connack(flags.session_present, values)
 
@@ -114,13 +115,13 @@ class Paho:
     def wait_for_the_end(self) -> ReasonCode:
         """Wait until the connection is closed; return the server's reason, if any."""
         reason = self._departures.get(timeout=ARRIVAL_TIMEOUT_S)
-        self.client.loop_stop()
+        stop_loop(self.client)
         return reason
 
     def close(self) -> None:
         """Disconnect in any state; safe to call twice."""
         self.client.disconnect()
-        self.client.loop_stop()
+        stop_loop(self.client)
 
     # Messages
 
