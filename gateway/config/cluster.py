@@ -69,5 +69,8 @@ class Cluster(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 25672
     """Port at which the other nodes reach this one, 0 for any free one. It belongs in a trusted network."""
 
+    hold_s: Annotated[int, Field(ge=1, le=86400)] = 60
+    """How long this node holds a client whose leader is lost, in seconds; 15 s at most if it waits for an answer."""
+
     standby: bool = True
     """Whether this node keeps a copy of the data while it follows, so that it takes over without reading all of it."""

@@ -13,7 +13,7 @@ CLIENTS_RESUMED: Final = "clients_resumed"
 CLIENTS_NOT_RESUMED: Final = "clients_not_resumed"
 
 #: A leader that renews its lease has more than this left, in seconds.
-_LEAST_LEASE_S: Final = 1.5
+LEAST_LEASE_S: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ClusterState:
             return f"the engine of the cluster does not answer: {self.engine_fault}"
         if not self.leads:
             return "this node does not lead the cluster"
-        if self.lease_s < _LEAST_LEASE_S:
+        if self.lease_s < LEAST_LEASE_S:
             return f"the lease ends in {max(self.lease_s, 0):.1f} s, because the engine does not renew it"
         return None
 

@@ -1,7 +1,10 @@
 """A member whose node stops leading stops it once, whatever its store reports meanwhile."""
 
+import socket
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from twisted.internet.testing import MemoryReactorClock
 
 from gateway.config import Configured, Settings
@@ -38,3 +41,16 @@ def test_a_store_that_fails_with_the_leadership_stops_the_node_once() -> None:
     store.on_failure = lambda: member._step_down("the store failed")
     member.on_lost("the lease was not renewed")
     assert len(node.stops) == 1
+
+
+def test_the_status_of_the_service_says_why_a_node_is_cut_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    configured = Configured(Settings(), {})
+    member = ClusterMember(configured, MemoryReactorClock(), GarbageCollector(), lambda: configured, NodeHost())
+    monkeypatch.setenv("NOTIFY_SOCKET", path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        member._contact.unanswered("no answer within 2 s")
+        assert manager.recv(1000) == b"STATUS=this node has no majority of the cluster: no answer within 2 s"
+        member._contact.answered()
+        assert manager.recv(1000) == b"STATUS="

@@ -1,19 +1,27 @@
 """The network between servers and nodes is cut: nothing is confirmed without a majority, and nothing diverges."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Final
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from paho.mqtt.client import MQTTv5
 
+from gateway.cli.ctl.main import main as gatewayctl
 from tests.clusters.accounting import Accounting
+from tests.clusters.blocked_clients import BlockedClient
 from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster, seconds_until
 from tests.clusters.links import AmqpLink
 from tests.clusters.network import Network, running_network, ways_between
 from tests.clusters.rounds import ROUNDS
+from tests.clusters.staying_clients import PikaClients, StayingClients
+from tests.clusters.staying_mqtt_clients import PahoClients
+from tests.clusters.staying_stomp_clients import StompClients
 from tests.clusters.test_lost_majority import TOLD_S, Watcher
+from tests.clusters.test_staying_clients import _finish, _wait_for_progress
 from tests.waiting import wait_until
 
 #: How long each partition lasts, in seconds: longer than a lease and an election.
@@ -56,12 +64,21 @@ def parted(whole: tuple[Network, GatewayCluster]) -> GatewayCluster:
 
 def is_ready(node: ClusterNode) -> bool:
     """Whether a node says that it is ready to serve clients."""
+    return readiness(node) == (200, "")
+
+
+def readiness(node: ClusterNode) -> tuple[int, str]:
+    """Return the status of the readiness check of a node, and its reason; 0 if there is no answer within 2 s."""
     host, port = node.addresses["management"]
     request = Request(f"http://{host}:{port}/api/health/checks/ready-to-serve-clients")
     request.add_header("Authorization", _GUEST)
-    with suppress(OSError), urlopen(request, timeout=2) as answer:
-        return bool(answer.status == 200)
-    return False
+    try:
+        with urlopen(request, timeout=2) as answer:
+            return int(answer.status), ""
+    except HTTPError as error:
+        return error.code, str(json.load(error)["reason"])
+    except OSError:
+        return 0, ""
 
 
 def isolate_the_log_leader(network: Network, cluster: GatewayCluster) -> None:
@@ -155,6 +172,64 @@ def test_a_leader_and_its_clients_in_a_minority_confirm_nothing(network: Network
         for watcher in watchers:
             watcher.link.close()
     accounting.finish()
+
+
+def check_running(node: ClusterNode) -> int:
+    """Return the exit code of ``gatewayctl check_running`` for a node."""
+    host, port = node.addresses["management"]
+    return gatewayctl(["check_running", "--url", f"http://{host}:{port}"])
+
+
+@pytest.mark.timeout(300)
+def test_clients_of_a_minority_are_blocked_and_go_on_when_the_network_heals(
+    network: Network, parted: GatewayCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leader, follower = parted.leader(), parted.follower()
+    with AmqpLink(leader.addresses["amqp"]) as link:
+        for queue in ("blocked", "amqp-staying", "stomp-staying"):
+            link.declare(queue)
+    staying: list[StayingClients] = [
+        PikaClients(follower, "amqp-staying"),
+        PahoClients(follower, "mqtt/staying", MQTTv5, 2),
+        StompClients(follower, "stomp-staying"),
+    ]
+    for each in staying:
+        each.start()
+    _wait_for_progress(parted, staying)
+    at_leader, at_follower, asking = (BlockedClient(node, "blocked").start() for node in (leader, follower, follower))
+    wait_until(lambda: all(each.has_published for each in (at_leader, at_follower, asking)), parted.logs)
+    epoch = leader.led_epoch
+    network.isolate(leader.name, follower.name, parted.servers.servers[0].name)
+    wait_until(lambda: at_leader.events == ["the store cannot write"], parted.logs)
+    wait_until(lambda: at_leader.end, parted.logs)
+    assert "320" in at_leader.end
+    wait_until(lambda: at_follower.events and at_follower.events[-1] != "unblocked", parted.logs)
+    asking.ask()
+    for node in (leader, follower):
+        wait_until(lambda node=node: readiness(node)[0] == 503, parted.logs, timeout_s=TOLD_S)  # type: ignore[misc]
+        assert readiness(node)[1].startswith("this node has no majority of the cluster: ")
+        assert check_running(node) != 0
+        assert "this node has no majority of the cluster: " in capsys.readouterr().err
+    other = parted.leader(after=epoch)
+    assert other not in (leader, follower)
+    assert is_ready(other)
+    wait_until(lambda: asking.end, parted.logs, timeout_s=TOLD_S)  # after 15 s, for which all others were held, too
+    assert "320" in asking.end
+    assert "no node of the cluster leads, and a request was not answered for 15 s" in asking.end
+    for each in staying:
+        each.check()
+    network.heal()
+    wait_until(lambda: at_follower.events[-1] == "unblocked", parted.logs, timeout_s=60)
+    assert at_follower.end == ""
+    _wait_for_progress(parted, staying)
+    for each in staying:
+        _finish(parted, each)
+    for client in (at_leader, at_follower, asking):
+        client.close()
+    for node in (leader, follower):
+        wait_until(lambda node=node: is_ready(node), parted.logs, timeout_s=60)  # type: ignore[misc]
+        assert check_running(node) == 0
+    assert at_follower.events.count("unblocked") == 1
 
 
 @pytest.mark.timeout(300 + 240 * ROUNDS)

@@ -12,13 +12,13 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from tests.interop import node_package
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import BROKER_URL, Broker
+from tests.interop.gateways import running_gateway
 from tests.interop.mqtt_clients.mqtt_server import SERVER_URL, MqttServer, running_server
 from tests.interop.mqtt_clients.paho_client import VERSIONS, Paho
 from tests.interop.stomp_clients.stomp_client import Stomp
 from tests.interop.stomp_clients.stomp_server import SERVER_URL as STOMP_URL
 from tests.interop.stomp_clients.stomp_server import StompServer
 from tests.interop.stomp_clients.stomp_server import running_server as running_stomp_server
-from tests.running import running_gateway
 
 #: The limit of each test; waits in the tests are shorter, so it matters only inside clients.
 TEST_TIMEOUT_S = 60

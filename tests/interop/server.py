@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import quote, unquote, urlsplit
 
-from tests.running import Gateway, gateway_in
+from tests.interop.gateways import gateway_in
+from tests.running import Gateway
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,39 @@ def test_a_client_that_no_leader_takes_is_closed_after_a_while(cluster: Cluster,
     assert not cluster.servers
 
 
+class Refusal(Protocol):
+    """Answers the first bytes of a client with a reason, and closes the connection."""
+
+    def dataReceived(self, data: bytes) -> None:
+        self.transport.write(b"no leader for " + data)  # type: ignore[union-attr]
+        self.transport.loseConnection()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("fault", "held_s"), [("cut off", 0.0), ("", HOLD_S - 1)], ids=["at once", "after a while"])
+def test_a_client_for_whom_there_is_no_leader_can_be_refused_with_a_reason(
+    cluster: Cluster, fault: str, held_s: float
+) -> None:
+    cluster.leader = None
+    factory = ForwardingFactory(
+        "amqp",
+        SECRET,
+        lambda: cluster.leader,
+        cluster.loop.reactor,
+        cluster.clock,
+        cluster.counts,
+        refusing=Factory.forProtocol(Refusal),  # type: ignore[arg-type]  # it takes any factory
+        fault=lambda: fault,
+    )
+    client = cluster.client(cluster.listen(factory))
+    cluster.send(client, b"me")
+    cluster.loop.until(lambda: cluster.counts.open)
+    cluster.clock.advance(held_s)
+    assert cluster.counts.open == 1
+    cluster.clock.advance(1.25)
+    assert cluster.read(client, 100) == b"no leader for me"
+    assert (cluster.counts.open, cluster.counts.waiting, cluster.counts.expired) == (0, 0, 1)
+
+
 def test_a_node_that_says_nothing_is_disconnected(cluster: Cluster) -> None:
     assert cluster.leader is not None
     client = cluster.client(cluster.leader)

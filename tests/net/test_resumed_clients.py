@@ -209,6 +209,82 @@ def test_a_client_is_told_when_no_leader_comes(leaders: Leaders, monkeypatch: py
     assert (leaders.counts.resumed, leaders.counts.not_resumed) == (0, 1)
 
 
+def test_a_publisher_is_blocked_while_no_node_leads(leaders: Leaders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.net.forwarding.passing._TOLD_S", 0.1)
+    monkeypatch.setattr("gateway.net.forwarding.passing.HOLD_S", 0.5)  # it waits for no answer, and is held longer
+    reasons: list[str] = []
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        connection.add_on_connection_blocked_callback(lambda _, frame: reasons.append(frame.method.reason))
+        connection.add_on_connection_unblocked_callback(lambda *_: reasons.append("unblocked"))
+        channel = connection.channel()
+        channel.basic_publish("", "orders", b"1")
+        channel.queue_declare("orders", passive=True)
+        leaders.loop.reactor.callFromThread(leaders.lose)
+        while not reasons:
+            connection.process_data_events(0.1)
+        channel.basic_publish("", "orders", b"2")
+        leaders.loop.reactor.callFromThread(leaders.loop.reactor.callLater, 1.5, leaders.elect)
+        while len(reasons) < 2:
+            connection.process_data_events(0.1)
+        channel.queue_declare("orders", passive=True)
+        connection.close()
+
+    leaders.run(work)
+    assert reasons == ["no node of the cluster leads", "unblocked"]
+    assert leaders.brokers[1].bodies() == [b"2"]
+
+
+def test_a_request_of_a_client_that_is_held_has_an_end(leaders: Leaders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.net.forwarding.passing.HOLD_S", 0.5)
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        channel = connection.channel()
+        leaders.loop.reactor.callFromThread(leaders.lose)
+        while not leaders.counts.waiting:
+            connection.process_data_events(0.1)
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match=r"320.*a request was not answered for 0.5"):
+            channel.queue_declare("more", durable=True)
+
+    leaders.run(work)
+
+
+def test_a_client_that_waits_for_nothing_is_held_for_as_long_as_the_settings_say(leaders: Leaders) -> None:
+    leaders.follower._idle_hold_s = 0.5
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        connection.channel()
+        leaders.loop.reactor.callFromThread(leaders.lose)
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match=r"320.*no node of the cluster leads in"):
+            connection.process_data_events(30)
+
+    leaders.run(work)
+
+
+def test_a_client_that_a_slow_leader_held_back_is_read_by_the_next_one(leaders: Leaders) -> None:
+    def lose_slow_leader() -> None:
+        (client,) = leaders.follower.linked
+        valve: Any = client.relay._valve  # type: ignore[union-attr]  # it has a relay
+        valve.pauseProducing()  # as the transport of a leader that does not read
+        leaders.lose()
+        leaders.elect()
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        channel = connection.channel()
+        leaders.loop.reactor.callFromThread(lose_slow_leader)
+        while not leaders.counts.resumed:
+            connection.process_data_events(0.1)
+        channel.queue_declare("more", durable=True)
+        connection.close()
+
+    leaders.run(work)
+    assert "more" in leaders.gateways[1].broker.vhost("/").queue_by_name
+
+
 def test_a_leader_that_lives_and_closes_a_connection_has_closed_it(leaders: Leaders) -> None:
     def work() -> None:
         connection = leaders.connect_pika()

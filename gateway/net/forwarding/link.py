@@ -21,6 +21,7 @@ from gateway.net.forwarding.node_tls import has_certificate
 from gateway.net.hangup import keep_alive
 from gateway.net.introduced import IntroducedClient
 from gateway.net.message_transport import is_web, page_of
+from gateway.net.proxied import hand_over
 from gateway.net.tls_info import is_tls, tls_info
 
 _log: Final = StructuredLog("forwarding")
@@ -132,6 +133,7 @@ class ClientRelay(TypingProtocol):
 
     left_in_order: bool
     is_resumed: bool
+    asked_s: float | None
 
     @property
     def is_restoring(self) -> bool:
@@ -144,6 +146,10 @@ class ClientRelay(TypingProtocol):
 
     def beat(self) -> None:
         """Send the client a sign of life in time, while no leader does."""
+        ...
+
+    def tell_held(self) -> None:
+        """Tell the client that publishes wait for another leader, if it publishes."""
         ...
 
     def give_up(self, reason: str) -> None:
@@ -246,6 +252,7 @@ class ClientSide(Side):
     ) -> None:
         super().__init__(clock, count)
         self.until_s = 0.0
+        self.told_s = 0.0
         self.is_made = False
         self.relay: ClientRelay | None = None
         self._early: list[bytes] = []
@@ -317,6 +324,17 @@ class ClientSide(Side):
             self.relay.give_up(reason)
         else:
             self.abort()
+
+    def pass_to(self, factory: Any) -> None:  # Any: Twisted's factories share no type
+        """Let a protocol of this node answer the client."""
+        transport: Any = self.transport
+        protocol = factory.buildProtocol(transport.getPeer())
+        if protocol is None:
+            self.abort()
+            return
+        early, self._early = self._early, []
+        hand_over(transport, protocol, b"".join(early))
+        transport.resumeProducing()
 
     def leave(self) -> None:
         """Leave the leader at once; without a relay that closes the client too."""

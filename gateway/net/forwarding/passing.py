@@ -31,8 +31,15 @@ _CONNECT_S: Final = 3.0
 
 Address: TypeAlias = tuple[str, int]
 
-#: How long a client is held while there is no leader, in seconds: longer than a usual election.
+#: How long a client is held that waits for an answer, of a login or a request, while there is no leader, in seconds:
+#: longer than a usual election.
 HOLD_S: Final = 15.0
+
+#: How long a client is held that waits for none, unless the settings say otherwise, in seconds.
+IDLE_HOLD_S: Final = 60.0
+
+#: A client that publishes is told after so long that there is no leader, in seconds: a hand-over takes less.
+_TOLD_S: Final = 2.0
 
 #: How long a leader may take to go on with a client, in seconds.
 _RESTORE_S: Final = 10.0
@@ -94,6 +101,9 @@ class ForwardingFactory(Factory):
     to a former leader are closed when there is another one: a host that is gone does not say so. ``resumable`` returns
     what remembers a new client, so that it can go on with another leader; ``None`` for a client that cannot. Clients
     with TLS are passed on with it too: ``tls`` has the parameters, ``fingerprint`` returns that of the leader.
+    ``idle_hold_s`` is how long a client is held that had a leader and waits for no answer. ``fault`` returns why this
+    node cannot know of a leader, empty if it could; clients for whom there is none are given to ``refusing``, if there
+    is one, at once while there is a fault.
     """
 
     noisy = False
@@ -111,6 +121,9 @@ class ForwardingFactory(Factory):
         resumable: Callable[[], Resumable | None] = lambda: None,
         tls: Any = None,
         fingerprint: Callable[[], str] = str,
+        idle_hold_s: float = IDLE_HOLD_S,
+        refusing: Factory | None = None,
+        fault: Callable[[], str] = str,
     ) -> None:
         self.counts = counts
         #: The clients that are connected to a leader.
@@ -123,6 +136,9 @@ class ForwardingFactory(Factory):
         self._leader_address = leader
         self._epoch = epoch
         self._resumable = resumable
+        self._idle_hold_s = idle_hold_s
+        self._refusing = refusing
+        self._fault = fault
         #: The leaders that clients which are held had before.
         self._former: dict[ClientSide, Leader] = {}
         #: The clients of which a leader is being told.
@@ -174,7 +190,9 @@ class ForwardingFactory(Factory):
         self._waiting[client] = None
         self._next.append(client)
         if client not in self._restoring:  # it has the same time for all leaders that are lost on the way
-            client.until_s = self._clock.monotonic_s() + HOLD_S
+            now_s = self._clock.monotonic_s()
+            client.told_s = now_s + _TOLD_S
+            client.until_s = now_s + (self._idle_hold_s if client in self._former else HOLD_S)
 
     def _client_held(self, client: ClientSide) -> None:
         """Let a client wait for another leader: its own is lost."""
@@ -191,6 +209,10 @@ class ForwardingFactory(Factory):
 
     def _give_up(self, client: ClientSide, reason: str) -> None:
         """Close a client that waits, after a notice if it can be told."""
+        if self._refusing is not None:
+            self._client_lost(client)
+            client.pass_to(self._refusing)
+            return
         self._no_longer_waiting(client)
         client.give_up(reason)
 
@@ -299,13 +321,23 @@ class ForwardingFactory(Factory):
     def _tick(self) -> None:
         self._timer = None
         now_s = self._clock.monotonic_s()
-        for client in [each for each in self._waiting if each.until_s <= now_s]:
-            self.counts.expired += 1
-            self._give_up(client, "no node of the cluster leads in time")
+        for client in list(self._waiting):
+            if reason := self._reason_to_end(client, now_s):
+                self.counts.expired += 1
+                self._give_up(client, reason)
         self._watch_restored(now_s)
         self._leave_former_leader()
         self._attempt_more()
         self._tick_later()
+
+    def _reason_to_end(self, client: ClientSide, now_s: float) -> str:
+        """Return why a client that waits for a leader is held no longer; empty if it is held on."""
+        asked_s = None if client.relay is None else client.relay.asked_s
+        if asked_s is not None and now_s - asked_s >= HOLD_S:
+            return f"no node of the cluster leads, and a request was not answered for {HOLD_S:g} s"
+        if self._refusing is not None and self._leader_address() is None and (fault := self._fault()):
+            return fault
+        return "no node of the cluster leads in time" if client.until_s <= now_s else ""
 
     def _watch_restored(self, now_s: float) -> None:
         """Keep clients alive that had a leader and have none yet; end those of which the next one is told too long."""
@@ -321,6 +353,8 @@ class ForwardingFactory(Factory):
                 self._give_up(client, "the next leader of the cluster could not go on in time")
             else:
                 client.relay.beat()
+                if client.told_s <= now_s:
+                    client.relay.tell_held()
         if resumed:
             _log.info("clients go on with another leader", listener=self._listener, clients=resumed)
 

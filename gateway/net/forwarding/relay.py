@@ -1,6 +1,7 @@
 """A client's connection that outlives the leader: the bytes pass through what is remembered of it.
 
-While there is no leader the client is not read. Another leader is told first what the former one knew.
+While there is no leader the client is read once, to see whether it waits for an answer. Another leader is told first
+what the former one knew.
 """
 
 from collections.abc import Callable
@@ -50,7 +51,8 @@ class ResumingRelay:
 
     ``held`` is called when the leader is lost and the client waits for another one, ``ended`` when it is
     told that no leader can go on with it. ``left_in_order``: the leader said that it ends.
-    ``is_resumed``: there was a leader before.
+    ``is_resumed``: there was a leader before. ``asked_s`` is the time since when the client waits for an answer that no
+    leader can give; ``None`` while it does not.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ResumingRelay:
     ) -> None:
         self.left_in_order = False
         self.is_resumed = False
+        self.asked_s: float | None = None
         self._client = client
         self._resumable = resumable
         self._clock = clock
@@ -99,6 +102,12 @@ class ResumingRelay:
             self._resumable.beat()
             self._flush()
 
+    def tell_held(self) -> None:
+        """Tell the client that publishes wait for another leader, if it publishes."""
+        self._resumable.tell_held()
+        if self._resumable.waiting.for_client:
+            self._flush()
+
     def give_up(self, reason: str) -> None:
         """Tell the client that its connection ends, and end it once the client has left."""
         self._resumable.give_up(reason)
@@ -130,8 +139,23 @@ class ResumingRelay:
             line: Any = self._leader.transport
             if data := resumable.waiting.take_for_leader():
                 line.write(data)
-        self._valve.set(_NO_LEADER, is_closed=self._leader is None or resumable.is_restoring)
+        self._valve.set(_NO_LEADER, is_closed=self._is_held_back)
+        self._note_question()
         self._valve.set(_IS_FULL, is_closed=resumable.is_full)
+
+    @property
+    def _is_held_back(self) -> bool:
+        """Whether the client is not read for want of a leader: one that is held is read until it sends something."""
+        resumable = self._resumable
+        if resumable.is_restoring:
+            return True
+        return self._leader is None and (not self.is_resumed or bool(resumable.waiting.early))
+
+    def _note_question(self) -> None:
+        if self._leader is not None or not self._resumable.awaits_answer:
+            self.asked_s = None
+        elif self.asked_s is None:
+            self.asked_s = self._clock.monotonic_s()
 
     def _leader_leaves(self, leader: Side, *, is_orderly: bool = False) -> bool:
         """Hold the client if another leader can go on with it; return whether the end was taken care of."""
@@ -151,6 +175,7 @@ class ResumingRelay:
 
     def _detach(self) -> None:
         leader, self._leader = self._leader, None
+        self._valve.set(_OUTPUT, is_closed=False)  # the next leader takes as much as it can
         own: Any = self._client.transport
         if leader is not None:
             leader.other = self._client.other = None

@@ -17,7 +17,8 @@ class Resumable(Protocol):
     is being told what the former one knew. ``has_leader_ended``: the leader has announced its end in order; it is to
     be left. ``is_over``: the client was told that its connection ends. ``is_closing``: the client has asked for that.
     ``awaits_client``: it then closes the connection itself. ``heartbeat_s`` is the interval in which client and broker
-    expect to hear of each other; 0 if they do not.
+    expect to hear of each other; 0 if they do not. ``awaits_answer``: the client has sent a request, other than a
+    publish, whose answer has not come.
     """
 
     awaits_client: bool
@@ -53,6 +54,11 @@ class Resumable(Protocol):
         """See the class."""
         ...
 
+    @property
+    def awaits_answer(self) -> bool:
+        """See the class."""
+        ...
+
     def receive_from_client(self, data: bytes) -> None:
         """Handle bytes of the client."""
         ...
@@ -75,4 +81,8 @@ class Resumable(Protocol):
 
     def beat(self) -> None:
         """Send the client, and a leader that waits for it, a sign of life."""
+        ...
+
+    def tell_held(self) -> None:
+        """Tell a client that publishes that its messages wait; harmless if it was told, or cannot be."""
         ...

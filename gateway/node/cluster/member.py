@@ -22,6 +22,7 @@ from gateway.management.cluster_state import ClusterState, RebuildState
 from gateway.net.clock import ReactorClock
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
+from gateway.node.cluster.lease_watch import LeaseWatch
 from gateway.node.cluster.local_copy import LocalCopy, next_turn
 from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
@@ -31,6 +32,7 @@ from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
 from gateway.node.store import StoreFiles
+from gateway.node.systemd import tell_systemd
 from gateway.version import VERSION
 
 _log: Final = StructuredLog("cluster")
@@ -72,7 +74,13 @@ class ClusterMember:
         self._ready: Callable[[], None] = lambda: None
         self._progress: Callable[[str], None] = lambda text: None
         self._ports = MemberPorts(
-            self.settings, reactor, self._clock, self._forwarding_target, self._leading_epoch, self._leader_fingerprint
+            self.settings,
+            reactor,
+            self._clock,
+            self._forwarding_target,
+            self._leading_epoch,
+            self._leader_fingerprint,
+            self._fault,
         )
         self._engine: Engine | None = None
         self._members: Members | None = None
@@ -158,10 +166,12 @@ class ClusterMember:
     def on_unreachable(self, reason: str) -> None:
         """Log that the engine does not answer."""
         _log.warning("the engine does not answer", reason=reason)
+        tell_systemd(f"STATUS={self._fault()}")
 
     def on_reachable(self) -> None:
         """Log that the engine answers again."""
         _log.info("the engine answers")
+        tell_systemd("STATUS=")
 
     def on_elected(self, claim: Claim) -> None:
         """Lead: build the copy from the log, and start a node on it."""
@@ -175,6 +185,10 @@ class ClusterMember:
         """Follow again: another node leads, or may lead soon."""
         _log.warning("no longer the leader", reason=reason)
         self._step_down(reason)
+
+    def _lease_left_s(self, claim: Claim) -> float:
+        leadership = self._leadership
+        return 0.0 if leadership is None or leadership.claim != claim else leadership.lease_left_s
 
     def _leads(self, claim: Claim) -> bool:
         leadership = self._leadership
@@ -214,6 +228,7 @@ class ClusterMember:
             return
         logs = self._engine.logs
         self._store = store = ReplicatedStore(copy, logs, self._clock, claim, rebuilt.end, rebuilt.growth)
+        LeaseWatch(self._clock, lambda: self._lease_left_s(claim), store).start()
         took_s = round(self._reactor.seconds() - began_s, 3)
         self._rebuild = RebuildState(took_s, rebuilt.records, rebuilt.bytes)
         _log.info("copy built", records=rebuilt.records, bytes=rebuilt.bytes, seconds=took_s)
@@ -400,6 +415,11 @@ class ClusterMember:
         """Return the address at which the leader takes forwarded connections."""
         lease = None if self._leadership is None else self._leadership.leader
         return None if lease is None else lease.forwarding
+
+    def _fault(self) -> str:
+        """Return why this node cannot know of a leader, in one line; empty if it could."""
+        reason = self._contact.reason
+        return f"this node has no majority of the cluster: {reason}" if reason else ""
 
     def _leader_fingerprint(self) -> str:
         """Return the fingerprint of the leader's certificate for connections of other nodes."""

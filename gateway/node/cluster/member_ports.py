@@ -9,13 +9,15 @@ from gateway.kernel.clock import Clock
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
 from gateway.management.cluster_state import CLIENTS_NOT_RESUMED, CLIENTS_RESUMED
+from gateway.management.http.not_ready import NotReadyApi
+from gateway.management.web.factory import HttpFactory
 from gateway.net.certificates import TlsContext
 from gateway.net.forwarding.node_tls import NodeTls
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
 from gateway.net.forwarding.resumable import Resumable
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.listeners import Listeners
-from gateway.node.http import MANAGEMENT_TLS
+from gateway.node.http import MANAGEMENT_TLS, http_limits
 from gateway.node.metrics import PROMETHEUS_TLS
 from gateway.node.ports import bind_ports
 from gateway.node.protocols import LISTENERS
@@ -45,7 +47,8 @@ class MemberPorts:
     """The bound ports of one member.
 
     ``leader`` returns the address at which the leader takes connections, ``epoch`` its epoch, ``fingerprint`` that of
-    its certificate. ``tls`` is the certificate of this node.
+    its certificate. ``fault`` returns why this node cannot know of a leader, empty if it could. ``tls`` is the
+    certificate of this node.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class MemberPorts:
         leader: Callable[[], tuple[str, int] | None],
         epoch: Callable[[], int],
         fingerprint: Callable[[], str],
+        fault: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
@@ -63,6 +67,7 @@ class MemberPorts:
         self._leader = leader
         self._epoch = epoch
         self._fingerprint = fingerprint
+        self._fault = fault
         self.tls = NodeTls(settings.node)
         self._tls_context: TlsContext | None = None
         self._clients = Listeners(reactor, clock, settings.bind)
@@ -154,7 +159,15 @@ class MemberPorts:
             resumable,
             self.tls.client,
             self._fingerprint,
+            self._settings.cluster.hold_s,
+            None if name in _FOR_CLIENTS else self._refusing(),
+            self._fault,
         )
+
+    def _refusing(self) -> HttpFactory:
+        """Return the factory of the API while no node leads."""
+        api = NotReadyApi(lambda: {"status": "failed", "reason": self._fault() or "no node of the cluster leads"})
+        return HttpFactory(api, http_limits(self._settings), self._reactor)
 
     def renewed(self, settings: Settings) -> Callable[[], None]:
         """Read the certificates again; return a function that uses them, and the settings, for new connections.

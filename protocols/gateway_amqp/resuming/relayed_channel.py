@@ -57,6 +57,7 @@ class RelayedChannel:
         "_requests",
         "_tag",
         "after",
+        "has_published",
         "is_closing",
         "is_resumed",
         "missing",
@@ -70,6 +71,7 @@ class RelayedChannel:
         self.number = number
         self.missing = 0
         self.after = 0
+        self.has_published = False
         self.is_closing = False
         self.is_resumed = False
         self.settings = ChannelSettings(topology)
@@ -130,7 +132,7 @@ class RelayedChannel:
 
     def _published(self) -> None:
         parts, self._parts = self._parts, None
-        self._has_actions = True
+        self._has_actions = self.has_published = True
         if self.settings.mode is Mode.CONFIRM:
             self._place += 1
             self.unconfirmed.published(self._place, parts, self._parts_size if parts is not None else 0)
@@ -250,6 +252,11 @@ class RelayedChannel:
         if request is None:
             return None
         return b"" if request.is_own else None
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the client waits for the answer to a request."""
+        return self.is_closing or any(request.answers for request in self._requests.waiting())
 
     @property
     def _is_committing(self) -> bool:

@@ -49,6 +49,16 @@ class RelayedChannels:
         """Whether the client declared more than is remembered."""
         return self._topology.is_too_large
 
+    @property
+    def await_answers(self) -> bool:
+        """Whether the client waits for the answer to a request."""
+        return any(channel.awaits_answer for channel in self._open.values())
+
+    @property
+    def have_published(self) -> bool:
+        """Whether the client has published on a channel that is open."""
+        return any(channel.has_published for channel in self._open.values())
+
     # Frames
 
     def from_client(

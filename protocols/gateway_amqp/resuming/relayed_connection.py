@@ -18,6 +18,7 @@ from gateway_amqp.errors import reply_text
 from gateway_amqp.incoming import IncomingBytes
 from gateway_amqp.methods import decode_method, encode_method
 from gateway_amqp.resuming import indexes
+from gateway_amqp.resuming.held_frames import HeldFrames
 from gateway_amqp.resuming.login import RelayedLogin
 from gateway_amqp.resuming.relayed_channels import RelayedChannels
 from gateway_amqp.resuming.restoration import Restoration
@@ -36,6 +37,9 @@ MOST_LOGINS: Final = 2
 HEARTBEAT: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 _FORCED: Final = 320
+
+#: Why a client is blocked while it is held.
+_HELD: Final = "no node of the cluster leads"
 
 #: The end of a leader that stops or hands over, as its node announces it to all clients.
 _LEADER_STOPS: Final = reply_text(_FORCED, "broker forced connection closure with reason 'shutdown'")
@@ -71,6 +75,7 @@ class RelayedConnection:
         self._is_cut = False
         self._is_closing = False
         self._is_blocked = False
+        self._held = HeldFrames()
         self._failed_logins = 0
         self._most_logins = most_logins
 
@@ -102,6 +107,11 @@ class RelayedConnection:
         """See ``Resumable``."""
         return self._login.heartbeat_s
 
+    @property
+    def awaits_answer(self) -> bool:
+        """See ``Resumable``."""
+        return self._held.have_question
+
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
@@ -109,11 +119,19 @@ class RelayedConnection:
         if self.stage is RelayStage.PASSING:
             self.waiting.for_leader.append(data)
         elif self.stage in (RelayStage.HELD, RelayStage.RESTORING):
-            self.waiting.early.append(data)
+            self._keep_early(data)
         elif self.stage is not RelayStage.OVER and (whole := self._client.add(data)) is not None:
             start = self._greet(whole) if self.stage is RelayStage.GREETING else 0
             if start is not None:
                 self._pass_frames(whole, start, self._client, self.waiting.for_leader, self._from_client)
+
+    def _keep_early(self, data: bytes) -> None:
+        """Keep what a client sends while no leader takes it; heartbeats alone are dropped."""
+        if not self._client.size and not self.waiting.early:
+            if not data.replace(HEARTBEAT, b""):
+                return
+            self._held.note(data)
+        self.waiting.early.append(data)
 
     def _greet(self, data: bytes) -> int | None:
         if len(data) < 8:
@@ -279,6 +297,7 @@ class RelayedConnection:
         self._leader.take()
         self._channels.leader_lost()
         self._restoration = None
+        self._held.have_question |= self._channels.await_answers
         self.stage = RelayStage.HELD
         return True
 
@@ -332,14 +351,14 @@ class RelayedConnection:
         self.stage = RelayStage.OPEN
         self._restoration = None
         self._failed_logins = 0
-        can_be_told = "connection.blocked" in self._login.capabilities
-        if self._is_blocked and not restoration.is_blocked and can_be_told:
+        if self._is_blocked and not restoration.is_blocked and self._can_be_told:
             self.waiting.for_client.append(encode_method(0, commands.Connection.Unblocked()))
-        elif restoration.is_blocked and not self._is_blocked and can_be_told:
+        elif restoration.is_blocked and not self._is_blocked and self._can_be_told:
             self.waiting.for_client.append(
                 encode_method(0, commands.Connection.Blocked("the leader blocks publishers"))
             )
         self._is_blocked = restoration.is_blocked
+        self._held = HeldFrames()
         self.waiting.for_leader.append(self._login.unanswered)
         self._channels.begin_again(
             restoration.failures, self.waiting.for_leader, self.waiting.for_client, self._login.capabilities
@@ -354,6 +373,18 @@ class RelayedConnection:
             self.waiting.for_client.append(encode_method(0, close))
         self.stage = RelayStage.OVER
         self.waiting.for_leader.clear()
+
+    def tell_held(self) -> None:
+        """See ``Resumable``. A client that only consumes is not blocked, as with an alarm."""
+        publishes = self._held.have_publish or self._channels.have_published
+        if self.stage is RelayStage.HELD and publishes and not self._is_blocked:
+            self._is_blocked = True
+            if self._can_be_told:
+                self.waiting.for_client.append(encode_method(0, commands.Connection.Blocked(_HELD)))
+
+    @property
+    def _can_be_told(self) -> bool:
+        return "connection.blocked" in self._login.capabilities
 
     def beat(self) -> None:
         """See ``Resumable``."""

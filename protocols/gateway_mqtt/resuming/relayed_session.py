@@ -29,6 +29,8 @@ MOST_KEPT: Final = 4 * 2**20
 #: The packet identifier of the requests to a new leader; those of the client are sent after them.
 _OWN_ID: Final = 1
 
+_PINGREQ: Final = b"\xc0\x00"
+
 _QOS: Final = 0x06
 _ERROR: Final = 0x80
 
@@ -73,6 +75,7 @@ class RelayedSession:
         self._is_closing = False
         #: Publishes that the leader refuses now are sent again to the next one.
         self._ignores_refusals = False
+        self._has_question = False
 
     @property
     def is_full(self) -> bool:
@@ -106,6 +109,11 @@ class RelayedSession:
         """See ``Resumable``. The broker answers the client's PINGREQ; a client that is held gets PINGRESP unasked."""
         return 0 if self._login is None else self._login.keep_alive_s
 
+    @property
+    def awaits_answer(self) -> bool:
+        """See ``Resumable``."""
+        return self._has_question
+
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
@@ -117,9 +125,17 @@ class RelayedSession:
         if self.stage is SessionStage.PASSING:
             self.waiting.for_leader.append(data)
         elif self.stage is SessionStage.HELD or self.is_restoring:
-            self.waiting.early.append(data)
+            self._keep_early(data)
         elif self.stage is not SessionStage.OVER:
             self._pass_packets(self._client, data, self.waiting.for_leader, self._from_client)
+
+    def _keep_early(self, data: bytes) -> None:
+        """Keep what a client sends while no leader takes it; PINGREQs alone are dropped: ``beat`` answers them."""
+        if not self._client.kept and not self.waiting.early:
+            if not data.replace(_PINGREQ, b""):
+                return
+            self._has_question |= _asks(data)
+        self.waiting.early.append(data)
 
     def _from_client(self, body: int, data: bytes) -> bytes:
         """Note a packet of the client; return what the leader gets."""
@@ -288,6 +304,7 @@ class RelayedSession:
         self._leader.take()
         self._answers.leader_lost()
         self._aliases.leader_lost()
+        self._has_question |= self._requests.have_question
         self.stage = SessionStage.HELD
         return True
 
@@ -300,6 +317,7 @@ class RelayedSession:
     def _go_on(self) -> None:
         """Continue where the former leader ended: with what it did not answer."""
         self.stage = SessionStage.OPEN
+        self._has_question = False
         self.waiting.for_leader.append(self._requests.again())
         if early := self.waiting.take_early():
             self.receive_from_client(early)
@@ -326,6 +344,18 @@ class RelayedSession:
         """See ``Resumable``."""
         if self.stage is SessionStage.HELD or self.is_restoring:
             self.waiting.for_client.append(PINGRESP)
+
+    def tell_held(self) -> None:
+        """See ``Resumable``. MQTT has no packet for it: PUBACK and PUBREC come late."""
+
+
+def _asks(data: bytes) -> bool:
+    """Whether packets that a client sends contain a request other than a publish, or are not valid."""
+    kinds = (PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE)
+    try:
+        return any(body and packet[0] >> 4 in kinds for body, packet in PacketStream().cut(data))
+    except MqttError:
+        return True
 
 
 def _acknowledged(body: int, data: bytes) -> tuple[int, bool]:

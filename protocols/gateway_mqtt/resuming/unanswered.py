@@ -42,6 +42,11 @@ class UnansweredPackets:
         return not self._large
 
     @property
+    def have_question(self) -> bool:
+        """Whether one of them is no publish: a SUBSCRIBE or UNSUBSCRIBE."""
+        return any(kind in (PacketType.SUBSCRIBE, PacketType.UNSUBSCRIBE) for kind, _ in self._packets)
+
+    @property
     def may_repeat(self) -> bool:
         """Whether a leader without the session would take a message of QoS 2 twice."""
         return any(packet[0] & _WITHOUT_FLAGS == _PUBLISH_2 for packet in self._packets.values())

@@ -61,6 +61,7 @@ class RelayedStompConnection:
         self.waiting = RelayedBytes()
         self._is_closing = False
         self._has_temporary = False
+        self._has_question = False
 
     @property
     def is_full(self) -> bool:
@@ -85,6 +86,11 @@ class RelayedStompConnection:
         """See ``Resumable``."""
         return self.stage is StompStage.OVER
 
+    @property
+    def awaits_answer(self) -> bool:
+        """See ``Resumable``."""
+        return self._has_question
+
     # From the client
 
     def receive_from_client(self, data: bytes) -> None:
@@ -92,9 +98,17 @@ class RelayedStompConnection:
         if self.stage is StompStage.PASSING:
             self.waiting.for_leader.append(data)
         elif self.stage in (StompStage.HELD, StompStage.RESTORING):
-            self.waiting.early.append(data)
+            self._keep_early(data)
         elif self.stage is not StompStage.OVER:
             self._pass_frames(self._client, data, self.waiting.for_leader, self._from_client)
+
+    def _keep_early(self, data: bytes) -> None:
+        """Keep what a client sends while no leader takes it; heartbeats alone are dropped."""
+        if not self._client.kept and not self.waiting.early:
+            if not data.strip(b"\r\n"):
+                return
+            self._has_question |= _asks(data, self._version)
+        self.waiting.early.append(data)
 
     def _from_client(self, size: int, data: bytes) -> bytes:
         """Note a frame of the client; return what the leader gets."""
@@ -251,6 +265,7 @@ class RelayedStompConnection:
         self._leader.take()
         if self._session:
             self._former.add(self._session)
+        self._has_question |= self._subscriptions.await_receipts
         self.stage = StompStage.HELD
         return True
 
@@ -262,6 +277,7 @@ class RelayedStompConnection:
     def _go_on(self) -> None:
         """Continue where the former leader ended: with the subscriptions, and what it did not answer."""
         self.stage = StompStage.OPEN
+        self._has_question = False
         self.waiting.for_leader.append(self._subscriptions.again())
         self.waiting.for_leader.append(self._requests.again())
         if early := self.waiting.take_early():
@@ -279,3 +295,15 @@ class RelayedStompConnection:
         """See ``Resumable``."""
         if self.stage in (StompStage.HELD, StompStage.RESTORING):
             self.waiting.for_client.append(HEARTBEAT)
+
+    def tell_held(self) -> None:
+        """See ``Resumable``. STOMP has no frame for it: receipts come late."""
+
+
+def _asks(data: bytes, version: Version) -> bool:
+    """Whether frames that a client sends want a receipt, other than for a publish, or are not valid."""
+    try:
+        heads = [FrameHead(frame, size) for size, frame in FrameStream().cut(data) if size]
+        return any(head.verb != b"SEND" and head.value("receipt", version) is not None for head in heads)
+    except (StompError, ValueError):
+        return True

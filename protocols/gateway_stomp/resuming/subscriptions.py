@@ -27,6 +27,11 @@ class RelayedSubscriptions:
         if receipt is not None:
             self._key_by_receipt[receipt] = key
 
+    @property
+    def await_receipts(self) -> bool:
+        """Whether the receipt of one of them has not come."""
+        return bool(self._key_by_receipt)
+
     def received(self, receipt: str) -> None:
         """Note that a receipt has come."""
         self._key_by_receipt.pop(receipt, None)

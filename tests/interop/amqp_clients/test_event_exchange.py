@@ -10,6 +10,7 @@ import stomp
 from pika.adapters.blocking_connection import BlockingChannel
 
 from tests.interop.amqp_clients.pika_client import parameters
+from tests.interop.gateways import gateway_at
 from tests.management_client import put, request
 from tests.paho_loop import stop_loop
 from tests.running import Gateway
@@ -21,7 +22,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     directory = tmp_path_factory.mktemp("events")
     config = directory / "gateway.toml"
     config.write_text('[vhosts."/".plugins]\nevent-exchange = {}\n')
-    running = Gateway(directory)
+    running = gateway_at(directory)
     running.options = ("--config", str(config))
     running.start()
     try:

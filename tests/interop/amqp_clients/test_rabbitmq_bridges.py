@@ -17,9 +17,10 @@ from tests.interop.amqp_clients.rabbitmq_bridges import (
     define_bridges,
     define_upstream_set,
 )
+from tests.interop.gateways import gateway_in
 from tests.interop.rabbitmq_server import RabbitServer, running_rabbitmq
 from tests.management_client import get, put, request
-from tests.running import Gateway, gateway_in
+from tests.running import Gateway
 from tests.waiting import wait_until
 
 _PERSISTENT = pika.BasicProperties(delivery_mode=2)

@@ -14,9 +14,9 @@ from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 
 from tests.interop.amqp_clients.pika_client import parameters, wait_for
 from tests.interop.broker import Broker
+from tests.interop.gateways import gateway_in
 from tests.interop.stomp_clients.stomp_client import Stomp
 from tests.interop.stomp_clients.stomp_server import StompServer
-from tests.running import gateway_in
 
 STREAM = {"x-queue-type": "stream"}
 Connect = Callable[..., BlockingConnection]

@@ -10,9 +10,9 @@ import pytest
 from paho.mqtt.enums import MQTTProtocolVersion
 
 from tests.broker.tls.certificates import Authority
+from tests.interop.gateways import gateway_in
 from tests.interop.mqtt_clients.mqtt_server import MqttServer, running_server
 from tests.interop.mqtt_clients.paho_client import V5, V31, V311, Paho, Refused
-from tests.running import gateway_in
 
 BAD_USER_NAME_OR_PASSWORD: Final = 0x86
 NOT_AUTHORIZED: Final = 0x87

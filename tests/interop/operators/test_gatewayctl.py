@@ -20,9 +20,9 @@ from pika.exceptions import NackError
 
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import BROKER_URL, MANAGEMENT_URL, PROJECT, Broker
+from tests.interop.gateways import running_gateway
 from tests.interop.tools import run
 from tests.ports import free_port
-from tests.running import running_gateway
 from tests.waiting import wait_until
 
 #: RabbitMQ reports new connections and messages every five seconds.

@@ -15,8 +15,9 @@ from gateway.cli.ctl.connecting.profiles import FILE_VARIABLE
 from gateway.cli.ctl.examples import EXAMPLES
 from gateway.cli.ctl.main import main
 from tests.interop.amqp_clients.pika_client import parameters
+from tests.interop.gateways import gateway_in
 from tests.management_client import get, put, request
-from tests.running import Gateway, gateway_in
+from tests.running import Gateway
 
 #: The verbs in an order in which each finds what it needs.
 ORDER: Final = """

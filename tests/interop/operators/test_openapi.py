@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 
 from gateway.management.openapi.document import document
 from gateway.management.resources.table import ROUTES
+from tests.interop.gateways import gateway_at
 from tests.management_client import put
-from tests.running import Gateway
 
 LOGIN: Final = {"Authorization": f"Basic {b64encode(b'guest:guest').decode()}"}
 
@@ -63,7 +63,7 @@ def map_path_parameters(context: HookContext, path_parameters: dict[str, str] | 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    gateway = Gateway(tmp_path_factory.mktemp("described")).start()
+    gateway = gateway_at(tmp_path_factory.mktemp("described")).start()
     for path, fields in ENTITIES:
         put(gateway, path, fields)
     host, port = gateway.addresses["management"]

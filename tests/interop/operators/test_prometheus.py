@@ -15,6 +15,7 @@ import pytest
 from paho.mqtt import publish
 
 from gateway.management.metrics.documenting import node_families
+from tests.interop.gateways import gateway_at
 from tests.interop.operators.overview_queries import queries
 from tests.ports import free_port
 from tests.running import Gateway
@@ -87,7 +88,7 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    gateway = Gateway(tmp_path_factory.mktemp("gateway"))
+    gateway = gateway_at(tmp_path_factory.mktemp("gateway"))
     gateway.start()
     yield gateway
     gateway.end()

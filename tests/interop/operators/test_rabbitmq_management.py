@@ -8,6 +8,7 @@ from urllib.error import HTTPError
 import pika
 import pytest
 
+from tests.interop.gateways import gateway_at
 from tests.interop.rabbitmq_server import RabbitServer, running_rabbitmq
 from tests.management_client import request
 from tests.running import Gateway
@@ -45,7 +46,7 @@ def answered(send: Callable[[], Any]) -> tuple[int, Any]:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ask, Ask]]:
     """Run a gateway and a RabbitMQ with the same entities, and a client that publishes and consumes at each."""
-    gateway = Gateway(tmp_path_factory.mktemp("gateway")).start()
+    gateway = gateway_at(tmp_path_factory.mktemp("gateway")).start()
     with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as rabbit:
         asks = of_gateway(gateway), of_rabbitmq(rabbit)
         connections = []

@@ -13,9 +13,9 @@ import pytest
 
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import BROKER_URL, MANAGEMENT_URL, Broker
+from tests.interop.gateways import running_gateway
 from tests.interop.tools import program, run
 from tests.ports import free_port
-from tests.running import running_gateway
 
 Admin = Callable[..., str]
 

@@ -10,7 +10,8 @@ from typing import Final
 import pika
 import pytest
 
-from tests.running import Gateway, gateway_in
+from tests.interop.gateways import gateway_in
+from tests.running import Gateway
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "README.md"

@@ -19,7 +19,7 @@ from gateway.testing import MemoryBroker, Recipient
 from gateway.testing.broker import header_of
 from gateway.testing.clock import FakeTimer
 from tests.clocks import LOOK_S, TurnClock
-from tests.steps import found_by, result_of
+from tests.kernel.backlog.steps import found_by, result_of
 
 
 def delayed_queue(broker: MemoryBroker) -> Queue:

@@ -17,8 +17,8 @@ from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.queue import Queue
 from gateway.testing import MemoryBroker
 from tests.effort import examples
+from tests.kernel.backlog.steps import found_by, result_of
 from tests.kernel.broker_machine import BrokerMachine
-from tests.steps import found_by, result_of
 
 RETRY_DELAYS_MS = (30, 100)
 

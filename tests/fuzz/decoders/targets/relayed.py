@@ -108,6 +108,7 @@ def _seeds() -> Iterable[bytes]:
         + _record(_LEADER, checked)
         + (_record(_LEADER, answered, deliver) + settled + cancelled)
     )
+    yield begin + _record(_LOST) + _record(_CLIENT, _PUBLISH, asked) + _record(_FOUND) + _record(_LEADER, answered)
     recorded_client, recorded_leader = frames_of("amqp", TO_BROKER), frames_of("amqp", TO_CLIENT)
     for at in range(0, min(len(recorded_client), len(recorded_leader)), 40):
         yield begin + _record(_CLIENT, *recorded_client[at : at + 8]) + _record(_LEADER, *recorded_leader[at : at + 8])
@@ -223,6 +224,7 @@ TARGETS: Final = (
             "gateway_amqp.resuming.channel_settings:ChannelSettings.cancelled",
             "gateway_amqp.resuming.delivery_tags:DeliveryTags.for_client",
             "gateway_amqp.resuming.delivery_tags:DeliveryTags.for_leader",
+            "gateway_amqp.resuming.held_frames:HeldFrames.note",
             "gateway_amqp.resuming.login:RelayedLogin.ask",
             "gateway_amqp.resuming.login:RelayedLogin.note",
             "gateway_amqp.resuming.login:RelayedLogin.note_limit",

@@ -441,3 +441,45 @@ def test_packets_pass_unchanged_for_any_cut_of_their_bytes(sizes: list[int], cut
         at, number = at + len(piece), number + 1
     assert sent == received == data
     assert talk.resume() == b"".join(bytes((each[0] | 8,)) + each[1:] for each in packets)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_client_that_is_held_awaits_an_answer_after_a_request_alone(version: int) -> None:
+    talk = Talk(version)
+    talk.client(talk.write.publish("a", qos=1, id=1))
+    assert talk.session.leader_lost()
+    talk.session.tell_held()
+    assert talk.leader() == b""
+    for sent in (talk.write.pingreq(), talk.write.publish("a", qos=1, id=2)):
+        talk.client(sent)
+        assert not talk.session.awaits_answer
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_request_that_is_sent_while_the_client_is_held_awaits_an_answer(version: int) -> None:
+    talk = Talk(version)
+    assert talk.session.leader_lost()
+    talk.client(talk.write.pingreq())
+    assert not talk.session.waiting.early, "a PINGREQ is kept"
+    subscribe = talk.write.subscribe(("a", 1), id=3)
+    talk.client(subscribe)
+    assert talk.session.awaits_answer
+    talk.session.leader_found()
+    talk.session.waiting.take_for_leader()
+    talk.leader(PRESENT[version])
+    assert talk.session.waiting.take_for_leader() == subscribe
+    assert not talk.session.awaits_answer
+
+
+def test_a_subscription_without_its_answer_awaits_it() -> None:
+    talk = Talk()
+    talk.client(talk.write.subscribe(("a", 1), id=3))
+    assert talk.session.leader_lost()
+    assert talk.session.awaits_answer
+
+
+def test_bytes_that_are_no_packets_await_the_refusal_of_the_next_leader() -> None:
+    talk = Talk()
+    assert talk.session.leader_lost()
+    talk.client(b"\x30\xff\xff\xff\xff\xff")
+    assert talk.session.awaits_answer

@@ -289,3 +289,39 @@ def test_a_consumer_goes_on_with_the_next_broker_and_its_acknowledgements_count_
     assert b"ERROR" not in second.output
     second.lose()
     assert later.ready("q") == 0
+
+
+def test_a_client_that_is_held_awaits_an_answer_after_a_request_alone() -> None:
+    talk = Talk()
+    talk.client(frame("SEND", {"destination": "/queue/q", "receipt": "1"}, b"hi"))
+    assert talk.session.leader_lost()
+    talk.session.tell_held()
+    assert talk.leader() == b""
+    for sent in (b"\n", frame("SEND", {"destination": "/queue/q", "receipt": "2"}, b"hi")):
+        talk.client(sent)
+        assert not talk.session.awaits_answer
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [frame("UNSUBSCRIBE", {"id": "1", "receipt": "3"}), b"BEGIN\nreceipt:\\x\n\n\0"],
+    ids=["request", "malformed"],
+)
+def test_a_request_that_is_sent_while_the_client_is_held_awaits_an_answer(sent: bytes) -> None:
+    talk = Talk()
+    assert talk.session.leader_lost()
+    talk.client(b"\n\n")
+    assert not talk.session.waiting.early, "heartbeats are kept"
+    talk.client(sent)
+    assert talk.session.awaits_answer
+    talk.session.leader_found()
+    talk.leader(connected("session-2"))
+    assert not talk.session.awaits_answer
+    assert talk.session.waiting.take_for_leader().endswith(sent)
+
+
+def test_a_subscription_whose_receipt_has_not_come_awaits_an_answer() -> None:
+    talk = Talk()
+    talk.client(frame("SUBSCRIBE", {"id": "1", "destination": "/queue/q", "receipt": "1"}))
+    assert talk.session.leader_lost()
+    assert talk.session.awaits_answer
