@@ -55,7 +55,7 @@ class TraceEvents(MessageObserver):
             return message
         self._number = number = self._number + 1
         # the publisher holds another object for this message: the journal must not report it as stored nowhere
-        journal.indirect_lsn = journal.lsn
+        journal.store_indirectly()
         trace = None
         if is_sampled:
             trace = traces.published(number, message, queues, origin)

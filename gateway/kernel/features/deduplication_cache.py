@@ -71,7 +71,7 @@ class DeduplicationCache:
         now_ms = self._journal.clock.wall_ms()
         if self._has(key, now_ms):
             if self.survives:
-                self._journal.indirect_lsn = self._journal.lsn  # its confirm waits until the first message is durable
+                self._journal.store_indirectly()  # its confirm waits until the first message is durable
             return True
         ttl_ms = positive(message.headers.get("x-cache-ttl")) or self.ttl_ms
         self._remember(key, 0 if ttl_ms is None else now_ms + ttl_ms)

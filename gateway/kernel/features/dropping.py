@@ -65,10 +65,8 @@ class Dropping(QueueFeature):
         try:
             while not self._is_retired:
                 yield from self._postponed.steps()  # else this job would postpone more and more drops
-                indirect_lsn = journal.indirect_lsn
-                if not self._drops_one():
+                if not journal.delaying_no_confirm(self._drops_one):
                     return
-                journal.indirect_lsn = indirect_lsn
                 yield
         finally:
             self._is_dropping = False

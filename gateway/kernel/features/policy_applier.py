@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archive import EXCHANGE as ARCHIVE_OF_EXCHANGE
@@ -156,8 +157,5 @@ class PolicyApplier:
             yield
 
     def _in_job(self, update: "Callable[[QueueLike], None]", queue: "QueueLike") -> None:
-        """Update a queue in a job. What that dead-letters delays no confirm: no publish of this turn caused it."""
-        journal = self._context.journal
-        indirect_lsn = journal.indirect_lsn
-        update(queue)
-        journal.indirect_lsn = indirect_lsn
+        """Update a queue in a job, whose dead letters delay no confirm."""
+        self._context.journal.delaying_no_confirm(partial(update, queue))

@@ -57,7 +57,7 @@ class StoredBox:
         self._changes[name] = None
         message = self.kept.get(name)
         if message is not None and message.header.is_persistent:
-            self._journal.indirect_lsn = self._journal.lsn  # its confirm waits until it is durable
+            self._journal.store_indirectly()  # its confirm waits until it is durable
 
     def _write(self) -> None:
         changes, self._changes = self._changes, {}

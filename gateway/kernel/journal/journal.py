@@ -6,7 +6,7 @@ all of them are there or none. Code that must wait for durability waits for that
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gateway.kernel.budget import TurnBudget
 from gateway.kernel.deferred_calls import DeferredCalls
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from gateway.kernel.messages.message import HeaderFormat
     from gateway.kernel.messages.paged_segment import PagedSegment
     from gateway.kernel.messages.queued_message import QueuedMessage
+
+T = TypeVar("T")
 
 #: The approximate memory of a change besides a body, in bytes. Without it a million small messages that expire at once
 #: would fill the memory and block the reactor for half a second, as the disk would be that far behind.
@@ -90,6 +92,18 @@ class Journal:
         self.indirect_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
+
+    def store_indirectly(self) -> None:
+        """Note that this turn stores something for a publish other than its message: its confirm waits for it."""
+        self.indirect_lsn = self.lsn
+
+    def delaying_no_confirm(self, work: "Callable[[], T]") -> "T":
+        """Call ``work``; what it stores indirectly delays no confirm, because no publish of this turn caused it."""
+        indirect_lsn = self.indirect_lsn
+        try:
+            return work()
+        finally:
+            self.indirect_lsn = indirect_lsn
 
     def record(self, change: Change) -> None:
         """Add a change to this turn."""
@@ -229,13 +243,13 @@ class Journal:
 
         Sets ``indirect_lsn``, because confirms cannot tell from the message that it was stored: it has no id.
         """
-        self.indirect_lsn = self.lsn
+        self.store_indirectly()
         self._turn_bytes += size
         self._changes.append(change)
 
     def appended_run(self, changes: "list[Appended]", size: int) -> None:
         """Record that a stream took several messages, as ``appended`` does."""
-        self.indirect_lsn = self.lsn
+        self.store_indirectly()
         self._turn_bytes += size
         self._changes += changes
 

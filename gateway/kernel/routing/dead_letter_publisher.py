@@ -276,7 +276,7 @@ class DeadLetters:
                 self.count("quorum", "at_least_once", "confirmed")  # no other queue type has this strategy
             on_offered(takers)
         if letter.id:
-            self._journal.indirect_lsn = self._journal.lsn
+            self._journal.store_indirectly()
 
     def _offer(self, queue: "QueueLike", letter: "Message") -> bool:
         """Offer a dead letter to a queue and return whether it was accepted; contain an exception."""

@@ -70,14 +70,10 @@ class PostponedDrops:
         journal = self._journal
         while self._drops:
             drop, caused = self._drops.popleft(), list[Drop]()
-            indirect_lsn = journal.indirect_lsn
-            rest = self._call(drop, caused)
+            rest = journal.delaying_no_confirm(partial(self._call, drop, caused))
             while rest is not None:
-                journal.indirect_lsn = indirect_lsn
                 yield
-                indirect_lsn = journal.indirect_lsn
-                rest = self._call(partial(_advanced, rest), caused)
-            journal.indirect_lsn = indirect_lsn
+                rest = journal.delaying_no_confirm(partial(self._call, partial(_advanced, rest), caused))
             self._drops.extendleft(reversed(caused))
             yield
         self._making = None
