@@ -84,7 +84,7 @@ class Publishing:
         target = head.target
         if target is None or target.version != self._vhost.version:
             target = self._target(head)
-            if self._is_intercepted(target):
+            if target.is_intercepted:
                 self._send_intercepted(head, body, target)
                 return
         header = head.header or self.header(head)
@@ -209,12 +209,9 @@ class Publishing:
         target = self._targets.get(written)
         if target is None or target.version != self._vhost.version:
             target = self._learn(self._scope.destination(written), head)
-        if not self._is_intercepted(target):  # else each SEND comes here again
+        if not target.is_intercepted:  # else each SEND comes here again
             head.target = target
         return target
-
-    def _is_intercepted(self, target: Target) -> bool:
-        return self._vhost.interception.publishing_to(target.exchange_name, target.routing_key) is not None
 
     def _learn(self, destination: Destination, head: Head) -> Target:
         scope = self._scope
@@ -231,7 +228,8 @@ class Publishing:
         scope.require_topic(Operation.WRITE, exchange, destination.name)
         scope.host.publishing()
         tally = scope.channel_counters.for_exchange(exchange.name)
-        target = Target(exchange, destination.name, version, tally)
+        is_intercepted = self._vhost.interception.publishing_to(exchange.name, destination.name) is not None
+        target = Target(exchange, destination.name, version, tally, is_intercepted)
         return remember(self._targets, destination.written, target, _TARGETS_KEPT)
 
     def _require_user(self, user_id: str | None) -> None:
