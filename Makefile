@@ -38,34 +38,41 @@ run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" p
 cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR" keeps it there
 	@exec $(BIN)/python -m gateway.cli.local_cluster $(ARGS)
 
-# The groups of all tests; the last one has all other folders. Three run at a time: together they keep two cores busy for
-# nine tenths of the time, so it is the processor time that counts. A failure of one does not stop the others. make does
-# not wait for the prerequisites of a group, but takes the next one and comes back at the end: what a group needs should
-# be there when its turn comes. So three that need neither tools nor Spark are first, then the longest.
-TEST_JOBS := 3
-TEST_GROUPS := durability cluster kernel pipeline rest broker interop compiled network
-TESTS_pipeline := pipeline
-TESTS_interop := interop
-TESTS_durability := durability fuzz
-TESTS_compiled := compiled cli
-TESTS_broker := broker bridges auth
-TESTS_network := ui management net
-TESTS_kernel := kernel behaviour plugins
+# The groups of all tests; rest has all other folders. Four run at a time, as some wait for other processes most of the
+# time. A failure of one does not stop the others. The first four need nothing but Python, so they run while the tools and
+# Spark are installed; the second is short, so that the longest, the pipeline, begins early. Short ones are last, so that
+# no group runs alone for long.
+TEST_JOBS := 4
+EARLY_GROUPS := cluster simulation durability kernel
+LATE_GROUPS := pipeline rest broker interop compiled management ui auth
+TEST_GROUPS := $(EARLY_GROUPS) $(LATE_GROUPS)
 TESTS_cluster := cluster clusters jetstream
+TESTS_simulation := simulation columnar archiving benchmarks soak
+TESTS_durability := durability fuzz
+TESTS_kernel := kernel behaviour plugins
+TESTS_pipeline := pipeline
+TESTS_broker := broker
+TESTS_interop := interop
+TESTS_compiled := architecture compiled cli
+TESTS_management := management net
+TESTS_ui := ui
+TESTS_auth := auth bridges
 
 # How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
 ROUNDS := 1
-# These need nothing but Python, so they run while the tools are installed.
-GROUPS_WITHOUT_TOOLS := durability cluster kernel rest
-# The tests of the pipeline, and the check of types in architecture; all others run while Spark is installed.
-GROUPS_WITH_SPARK := pipeline rest
+GROUPS_WITH_TOOLS := $(filter-out rest,$(LATE_GROUPS))
+# The tests of the pipeline, and the check of types in architecture.
+GROUPS_WITH_SPARK := pipeline compiled
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: $(TEST_GROUPS:%=test-%)
 
-test: $(VENV)/.$(if $(ARGS),tested,testing) $(if $(ARGS),tests/interop/.tools) ## run all tests; make test ARGS="-k access" passes options on
+# make passes over a group whose prerequisites are not there yet, and comes back when it has begun all others. So here all
+# late groups have the same prerequisites, and begin in their order.
+test: $(if $(ARGS),$(VENV)/.tested tests/interop/.tools) ## run all tests; make test ARGS="-k access" passes options on
 	@$(if $(ARGS),$(PYTEST) $(ARGS) </dev/null,$(MAKE) --jobs=$(TEST_JOBS) --keep-going --output-sync=target \
+		GROUPS_WITH_TOOLS="$(LATE_GROUPS)" GROUPS_WITH_SPARK="$(LATE_GROUPS)" \
 		tests/interop/.tools $(VENV)/.tested $(TEST_GROUPS:%=test-%))
 
 SEEDS := 1000
@@ -77,7 +84,7 @@ test-cluster: tests/interop/.tools
 endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
-$(patsubst %,test-%,$(filter-out $(GROUPS_WITHOUT_TOOLS),$(TEST_GROUPS))): tests/interop/.tools
+$(GROUPS_WITH_TOOLS:%=test-%): tests/interop/.tools
 $(GROUPS_WITH_SPARK:%=test-%): $(VENV)/.tested
 $(TEST_GROUPS:%=test-%): test-%: $(VENV)/.testing
 	@echo "== $*: $(or $(TESTS_$*),all other folders)"
