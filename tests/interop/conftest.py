@@ -12,9 +12,10 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from tests.interop import node_package
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import BROKER_URL, Broker
-from tests.interop.gateways import running_gateway
+from tests.interop.gateways import ON_A_CLUSTER, running_gateway
 from tests.interop.mqtt_clients.mqtt_server import SERVER_URL, MqttServer, running_server
 from tests.interop.mqtt_clients.paho_client import VERSIONS, Paho
+from tests.interop.one_node import is_about_one_node
 from tests.interop.stomp_clients.stomp_client import Stomp
 from tests.interop.stomp_clients.stomp_server import SERVER_URL as STOMP_URL
 from tests.interop.stomp_clients.stomp_server import StompServer
@@ -24,11 +25,15 @@ from tests.interop.stomp_clients.stomp_server import running_server as running_s
 TEST_TIMEOUT_S = 60
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limit the time of every test in this directory."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Limit the time of every test in this directory; leave out those about one node when there are several."""
     for item in items:
         if item.path.parent.name == "interop" and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+    if ON_A_CLUSTER:
+        left_out = [item for item in items if is_about_one_node(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
