@@ -14,9 +14,9 @@ from tests.effort import examples
 settings.register_profile("without deadline", deadline=None, max_examples=examples(100))
 settings.load_profile("without deadline")
 
-# Tests make tens of thousands of objects that stay for a moment; collecting after each 700, as Python does by default, or
-# after each 50,000 takes up to a tenth of their processor time. A broker sets its own thresholds, and tests of garbage
-# collect it themselves.
+# Tests make tens of thousands of objects that stay for a moment: collecting after each 700, as Python does by default,
+# or after each 50,000 takes up to a tenth of their processor time. A broker sets its own thresholds, and tests of
+# garbage collect it themselves.
 gc.set_threshold(1_000_000, 20, 100)
 
 #: So much garbage is kept rather than freed: to free it takes longer than to test with less memory.
