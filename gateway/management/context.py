@@ -10,6 +10,7 @@ from twisted.internet.task import Cooperator
 from gateway.access import Access, PasswordVerifier
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.management.cells.cells import Cells
 from gateway.management.cluster_control import ClusterControl
 from gateway.management.cluster_state import ClusterState
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
@@ -135,6 +136,7 @@ class ApiContext:
     ``shows_secrets`` is whether parameters and definitions are answered with the passwords in their URIs.
     ``services_of`` returns what the plugins of an existing virtual host offer to operators. ``cluster`` returns the
     state of the cluster that the node leads, and ``cluster_control`` changes it; ``None`` if the node runs alone.
+    ``cells`` are those of a cluster that has several.
     """
 
     broker: Broker
@@ -172,3 +174,4 @@ class ApiContext:
     bridges: Bridges = field(default_factory=NoBridges)
     cluster: Callable[[], ClusterState | None] = lambda: None
     cluster_control: ClusterControl | None = None
+    cells: Cells | None = None

@@ -11,15 +11,25 @@ from gateway.kernel.errors import ProtocolViolation
 
 
 @dataclass(frozen=True, slots=True)
+class IntroducedUser:
+    """A user that the leader of another cell has authenticated: its name, its tags, and the plugin that accepted it."""
+
+    name: str
+    tags: tuple[str, ...] = ()
+    accepted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class IntroducedClient:
     """The TLS of a client, ``None`` without it; the names in its verified certificate; whether it uses WebSocket, and
-    the web page that it comes from.
+    the web page that it comes from. ``user`` is only known of a request of the HTTP API.
     """
 
     tls: TlsInfo | None = None
     certificate: CertificateSubject | None = None
     is_web: bool = False
     origin: str = ""
+    user: IntroducedUser | None = None
 
 
 #: A client without TLS, which is no web page.
@@ -42,16 +52,19 @@ def decode_introduced(word: bytes) -> IntroducedClient:
     try:
         fields = json.loads(urlsafe_b64decode(word))
         tls, certificate, origin = fields["tls"], fields["certificate"], fields["origin"]
+        user = fields.get("user")
         found = IntroducedClient(
             None if tls is None else TlsInfo(**tls),
             None if certificate is None else CertificateSubject(**certificate),
             bool(fields["is_web"]),
             origin,
+            None if user is None else IntroducedUser(user["name"], tuple(user["tags"]), user["accepted_by"]),
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ProtocolViolation("a malformed introduction of a client") from None
     texts = [found.origin, *(asdict(found.tls).values() if found.tls else ())]
     texts += asdict(found.certificate).values() if found.certificate else ()
+    texts += (found.user.name, *found.user.tags, found.user.accepted_by) if found.user else ()
     if not all(isinstance(text, str) for text in texts):
         raise ProtocolViolation("a malformed introduction of a client")
     return found

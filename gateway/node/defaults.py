@@ -1,6 +1,7 @@
 """The first virtual host and user of an empty store, and the virtual hosts that the settings name."""
 
 import secrets
+from collections.abc import Callable
 
 from gateway.access.passwords import hash_password
 from gateway.access.scram import kept_credential
@@ -18,7 +19,18 @@ def create_defaults(settings: Settings, broker: Broker) -> None:
         broker.declare_vhost(settings.default_vhost, description="Default virtual host")
         if settings.default_user:
             _create_default_user(settings, broker)
+
+
+def everything(vhost: str) -> bool:
+    """Say that a virtual host of the settings belongs to the broker: it has all of them."""
+    return True
+
+
+def apply_vhost_settings(settings: Settings, broker: Broker, has: Callable[[str], bool]) -> None:
+    """Create and set up the virtual hosts that the settings name; ``has`` says which ones belong to the broker."""
     for name, configured in settings.vhosts.items():
+        if not has(name):
+            continue
         if broker.declare_vhost(name).record.tracing != configured.tracing:
             broker.trace(name, configured.tracing)
         if broker.vhost(name).record.trace_table != configured.trace_table:

@@ -15,6 +15,7 @@ from gateway.management.cluster_state import ClusterState
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.watermarks import memory_used
+from gateway.node.cell_place import CellPlace
 from gateway.node.store import StoreFiles, open_store
 from gateway.plugins.registry import PluginRegistry, load_plugins
 
@@ -42,7 +43,8 @@ class NodeHost:
     a directory. ``has_watchdog``: a thread watches the reactor, and measures for how long it waits for a processor.
     ``drain_store`` calls back once a store that is about to be closed has written everything. ``listeners`` are those
     that are bound already; the node binds its own without them. ``cluster`` returns the state of the cluster that the
-    node leads, ``None`` if it runs alone; ``cluster_control`` changes that cluster.
+    node leads, ``None`` if it runs alone; ``cluster_control`` changes that cluster. ``place`` is the cell that the node
+    leads, if there are several.
     """
 
     make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
@@ -56,3 +58,4 @@ class NodeHost:
     listeners: Listeners | None = None
     cluster: Callable[[], ClusterState | None] = lambda: None
     cluster_control: ClusterControl | None = None
+    place: CellPlace | None = None

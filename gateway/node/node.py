@@ -21,7 +21,7 @@ from gateway.node.cluster_id import ensure_cluster_id
 from gateway.node.control.live_settings import LiveSettings, ReloadResult
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.node_control import RunningNode
-from gateway.node.defaults import create_defaults
+from gateway.node.defaults import apply_vhost_settings, create_defaults, everything
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
@@ -134,13 +134,19 @@ class Node:
         self._ports.bind()
         yield from self._parts.recovery.steps(self._parts.store.recover_runs())
         self._parts.archive.start()
-        create_defaults(self.settings, self.broker)
+        place = self._parts.host.place
+        if place is None or place.is_first:
+            create_defaults(self.settings, self.broker)
+        if place is not None:
+            place.take(self.broker)
+        apply_vhost_settings(self.settings, self.broker, everything if place is None else place.has)
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)
             record_definitions(self.broker.audit, definitions, self.settings.load_definitions)
             source = str(self.settings.load_definitions)
             yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
-        ensure_cluster_id(self.broker)
+        if place is None or place.is_first:
+            ensure_cluster_id(self.broker)
         warn_of_logins_without_secret(self.settings, self.broker.directory)
         self._parts.clock.release()
         self.broker.journal.flush()

@@ -10,10 +10,18 @@ from twisted.python.failure import Failure
 
 from gateway.net.clock import ReactorClock
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.routing import FIRST_CELL, Leader
 from gateway.net.forwarding.taking import ForwardedFactory
 from tests.jetstream.event_loop import EventLoop
 
 SECRET = "0123456789abcdef" * 2
+
+
+def leader_at(
+    address: tuple[str, int] | None, epoch: int = 0, fingerprint: str = "", cell: int = FIRST_CELL
+) -> Leader | None:
+    """Return the leader at an address, if there is one."""
+    return None if address is None else Leader(address, epoch, fingerprint, cell)
 
 
 class Served(Protocol):
@@ -61,12 +69,12 @@ class ForwardingNodes:
         self.clock = ReactorClock(self.loop.reactor, lambda: None)
         self.listener = ServedFactory()
         self.served: Mapping[str, Any] = {"amqp": self.listener}
-        self.leader = ForwardedFactory(SECRET, lambda: self.served, self.clock)
+        self.leader = ForwardedFactory(SECRET, lambda cell: self.served, self.clock)
         self.internal = self.listen(self.leader)
         self.address: tuple[str, int] | None = ("127.0.0.1", self.internal)
         self.counts = ForwardingCounts()
         self.follower = ForwardingFactory(
-            "amqp", SECRET, lambda: self.address, self.loop.reactor, self.clock, self.counts
+            "amqp", SECRET, lambda cell: leader_at(self.address), self.loop.reactor, self.clock, self.counts
         )
         self.port = self.listen(self.follower)
         self._sockets: list[socket.socket] = []

@@ -19,6 +19,7 @@ from gateway.net.forwarding.taking import TIMEOUT_S, ForwardedFactory
 from gateway.net.proxy_header import encode, parse
 from gateway.testing import FakeClock
 from tests.jetstream.event_loop import EventLoop
+from tests.net.forwarding_nodes import leader_at
 
 SECRET = "0123456789abcdef" * 2
 MEGABYTES = b"0123456789abcdef" * 2**17
@@ -64,12 +65,14 @@ class Cluster:
         self.counts = ForwardingCounts()
         factory: Any = Factory.forProtocol(lambda: Server(self))  # type: ignore[arg-type]
         served = {"amqp": factory}
-        taking = ForwardedFactory(SECRET, lambda: served if self.leads else {}, self.clock)
+        taking = ForwardedFactory(SECRET, lambda cell: served if self.leads else {}, self.clock)
         self.leader: tuple[str, int] | None = self.listen(taking)
         self.follower = self.listen(self.forwarding())
 
     def forwarding(self, secret: str = SECRET, listener: str = "amqp") -> ForwardingFactory:
-        return ForwardingFactory(listener, secret, lambda: self.leader, self.loop.reactor, self.clock, self.counts)
+        return ForwardingFactory(
+            listener, secret, lambda cell: leader_at(self.leader), self.loop.reactor, self.clock, self.counts
+        )
 
     def listen(self, factory: Any) -> tuple[str, int]:
         port: int = self.loop.reactor.listenTCP(0, factory, interface="127.0.0.1").getHost().port
@@ -246,7 +249,9 @@ def test_a_node_that_says_nothing_is_disconnected(cluster: Cluster) -> None:
 def test_the_clock_of_a_node_can_be_the_reactors(cluster: Cluster) -> None:
     clock = ReactorClock(cluster.loop.reactor, lambda: None)
     leader, cluster.leader = cluster.leader, None
-    forwarding = ForwardingFactory("amqp", SECRET, lambda: cluster.leader, cluster.loop.reactor, clock, cluster.counts)
+    forwarding = ForwardingFactory(
+        "amqp", SECRET, lambda cell: leader_at(cluster.leader), cluster.loop.reactor, clock, cluster.counts
+    )
     client = cluster.client(cluster.listen(forwarding))
     cluster.loop.until(lambda: cluster.counts.open)
     cluster.leader = leader

@@ -18,7 +18,7 @@ from gateway.net.forwarding.passing import ForwardingFactory
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.introduced import PLAIN, IntroducedClient, introduced_of
 from gateway.net.proxied import ProxiedFactory
-from tests.net.forwarding_nodes import SECRET, ForwardingNodes
+from tests.net.forwarding_nodes import SECRET, ForwardingNodes, leader_at
 
 SECURE = IntroducedClient(
     TlsInfo("tlsv1.3", "aes_256_gcm", "any", "aead", "CN=ä,O=acme", "CN=authority", "2026 - 2027"),
@@ -36,19 +36,18 @@ class SecureNodes(ForwardingNodes):
         super().__init__()
         self.leader_tls = NodeTls("a")
         self.fingerprint = self.leader_tls.fingerprint
-        self.leader = ForwardedFactory(SECRET, lambda: self.served, self.clock, tls=self.leader_tls.server)
+        self.leader = ForwardedFactory(SECRET, lambda cell: self.served, self.clock, tls=self.leader_tls.server)
         self.address = "127.0.0.1", self.listen(self.leader)
         own = NodeTls("b")
         follower = ForwardingFactory(
             "amqp",
             SECRET,
-            lambda: self.address,
+            lambda cell: leader_at(self.address, 0, self.fingerprint),
             self.loop.reactor,
             self.clock,
             self.counts,
             "b",
             tls=own.client,
-            fingerprint=lambda: self.fingerprint,
         )
         self.port = self.listen(ProxiedFactory(TLSMemoryBIOFactory(own.server, False, follower), self.clock, 10))
 

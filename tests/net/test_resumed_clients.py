@@ -13,7 +13,7 @@ from gateway.net.forwarding.passing import ForwardingFactory
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway_amqp.resuming.relayed_connection import RelayedConnection
 from gateway_amqp.server import AmqpServer
-from tests.net.forwarding_nodes import SECRET, ForwardingNodes
+from tests.net.forwarding_nodes import SECRET, ForwardingNodes, leader_at
 from tests.protocols.amqp.dialogue import Gateway
 
 
@@ -65,18 +65,17 @@ class Leaders(ForwardingNodes):
         self.follower = ForwardingFactory(
             "amqp",
             SECRET,
-            lambda: self.address,
+            lambda cell: leader_at(self.address, self.epoch),
             self.loop.reactor,
             self.clock,
             self.counts,
             "b",
-            lambda: self.epoch,
             RelayedConnection,
         )
         self.port = self.listen(self.follower)
 
     def _leading(self, broker: BrokerFactory) -> tuple[str, int]:
-        taking = ForwardedFactory(SECRET, lambda: {"amqp": broker}, self.clock)
+        taking = ForwardedFactory(SECRET, lambda cell: {"amqp": broker}, self.clock)
         return "127.0.0.1", self.listen(taking)
 
     @property

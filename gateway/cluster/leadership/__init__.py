@@ -6,11 +6,12 @@ decides who leads; the lease says when another node may try.
 
 from gateway.cluster.leadership.contact import Contact, ContactListener
 from gateway.cluster.leadership.leadership import Leadership, LeadershipListener
-from gateway.cluster.leadership.lease import LEADER_LOG, LEASE_KEY, Lease
+from gateway.cluster.leadership.lease import LEADER_LOG, LEASE_KEY, Lease, lease_key
 from gateway.cluster.leadership.maintenance import MaintenanceRecords
 from gateway.cluster.leadership.member import Address, Member, Role
 from gateway.cluster.leadership.members import Members
 from gateway.cluster.leadership.pulse import Start
+from gateway.cluster.leadership.standing import Standing
 
 __all__ = [
     "LEADER_LOG",
@@ -25,5 +26,7 @@ __all__ = [
     "Member",
     "Members",
     "Role",
+    "Standing",
     "Start",
+    "lease_key",
 ]

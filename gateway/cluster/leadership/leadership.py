@@ -15,10 +15,11 @@ from typing import Any, Protocol
 from gateway.cluster.errors import Deposed, Unanswered
 from gateway.cluster.leadership.candidacy import Candidacy, Won
 from gateway.cluster.leadership.contact import Contact
-from gateway.cluster.leadership.lease import LEADER_LOG, LEASE_KEY, LEASES, Lease, LeaseRecord
+from gateway.cluster.leadership.lease import LEADER_LOG, LEASES, Lease, LeaseRecord, lease_key
 from gateway.cluster.leadership.member import Role, rank
 from gateway.cluster.leadership.members import Members
 from gateway.cluster.leadership.pulse import Pulse, Start
+from gateway.cluster.leadership.standing import Standing
 from gateway.cluster.leadership.timing import BEAT_S, LEASE_S, RANK_S, RETRY_S, TICK_S
 from gateway.cluster.metadata import Metadata, MetadataEntry, MetadataWatch
 from gateway.cluster.queue_log import Claim, Epoch, QueueId, QueueLogs
@@ -38,7 +39,10 @@ class LeadershipListener(Protocol):
 
 
 class Leadership:
-    """The part of one node in the election. Owns its role and its claim."""
+    """The part of one node in the election of the leader that owns a log. Owns its role and its claim.
+
+    The elections of one node share its ``standing``.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Leadership:
         contact: Contact,
         listener: LeadershipListener,
         log: QueueId = LEADER_LOG,
+        standing: Standing | None = None,
     ) -> None:
         self.log = log
         self.role = Role.FOLLOWER
@@ -58,10 +63,11 @@ class Leadership:
         self._clock = clock
         self._start = start
         self._members = members
+        self._standing = standing or Standing(members)
         self._contact = contact
         self._listener = listener
         self._pulse = Pulse(clock, self._work)
-        self._record = LeaseRecord(metadata, self._pulse)
+        self._record = LeaseRecord(metadata, self._pulse, lease_key(log))
         self._candidacy = Candidacy(logs, log, members.own.name, self._record, self._pulse, clock)
         self._watch: MetadataWatch | None = None
         self._is_current = False
@@ -144,7 +150,7 @@ class Leadership:
 
     def on_entry(self, entry: MetadataEntry) -> None:
         """Note the lease."""
-        if entry.key == LEASE_KEY and self._record.note(entry):
+        if entry.key == self._record.key and self._record.note(entry):
             self._obey()
             self._work()
 
@@ -174,8 +180,7 @@ class Leadership:
 
     def _become(self, role: Role) -> None:
         self.role = role
-        if self._members.own.role is not role or self._members.own.is_eligible is not self.is_eligible:
-            self._members.show(role, self.is_eligible)
+        self._standing.show(self.log, role, is_eligible=self.is_eligible)
 
     def _lose(self, reason: str) -> None:
         self._claim = None
@@ -201,14 +206,15 @@ class Leadership:
                 self._ask(self._campaign())
 
     def _rank(self) -> int:
-        """Return how many nodes stand before this one."""
+        """Return how many nodes stand before this one; one more for each other log whose leader it is."""
         lease, own = self._record.lease, self._members.own.name
         former = lease.leader if lease is not None else ""
         others = [each.name for each in self._members.alive if each.is_eligible and each.name != former]
         successor = lease.successor if lease is not None and lease.is_vacant else ""
         if successor == own:
             return 0
-        return (successor in others) + rank(own, others, self._record.epoch)
+        before = rank(own, others, self._record.epoch, self.log - LEADER_LOG)
+        return (successor in others) + before + self._standing.led_besides(self.log)
 
     # ---- Calls of the engine, one at a time ----------------------------------------------------------------------
 

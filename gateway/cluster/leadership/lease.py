@@ -17,9 +17,16 @@ from gateway.cluster.queue_log import UNCLAIMED, Epoch, QueueId
 #: The keys of leases begin with this part, so that they can be watched alone.
 LEASES: Final = "leader"
 
-#: The log that the leader owns, and the key of its lease.
+#: The log of the first cell, which is the only one unless the settings name more.
 LEADER_LOG: Final = QueueId(1)
-LEASE_KEY: Final[Key] = (LEASES, str(LEADER_LOG))
+
+
+def lease_key(log: QueueId) -> Key:
+    """Return the key of the lease of the leader that owns a log."""
+    return (LEASES, str(log))
+
+
+LEASE_KEY: Final = lease_key(LEADER_LOG)
 
 #: How often a lease is written while others write it at the same time.
 _MOST_WRITES: Final = 3
@@ -74,9 +81,10 @@ def decode_lease(data: bytes) -> Lease | None:
 
 
 class LeaseRecord:
-    """The lease as a node knows it. ``epoch`` is the highest that it ever had."""
+    """The lease under a key as a node knows it. ``epoch`` is the highest that it ever had."""
 
-    def __init__(self, metadata: Metadata, pulse: Pulse) -> None:
+    def __init__(self, metadata: Metadata, pulse: Pulse, key: Key = LEASE_KEY) -> None:
+        self.key = key
         self._metadata = metadata
         self._pulse = pulse
         self.revision = NEVER
@@ -109,7 +117,7 @@ class LeaseRecord:
 
     async def read(self) -> bool:
         """Read the record; return whether it is news. :raises Unanswered:"""
-        return self.note(await self._metadata.get(LEASE_KEY))
+        return self.note(await self._metadata.get(self.key))
 
     async def write(self, lease: Lease) -> None:
         """Write a lease, over older ones only.
@@ -121,11 +129,11 @@ class LeaseRecord:
             self._require_highest(lease)
             value = encode_lease(lease)
             try:
-                revision = await self._metadata.put(LEASE_KEY, value, self.revision)
+                revision = await self._metadata.put(self.key, value, self.revision)
             except Outdated:
                 await self.read()
             else:
-                self.note(MetadataEntry(LEASE_KEY, value, revision))
+                self.note(MetadataEntry(self.key, value, revision))
                 return
         self._require_highest(lease)
         raise Unanswered("the lease has another revision with each attempt to write it")

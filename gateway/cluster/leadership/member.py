@@ -98,11 +98,15 @@ def decode_address(field_value: object) -> Address:
     return host, port
 
 
-def rank(name: str, others: Iterable[str], epoch: int) -> int:
-    """Return how many of the others come before a node in an election: rendezvous hashing, another order each epoch."""
+def rank(name: str, others: Iterable[str], epoch: int, shift: int = 0) -> int:
+    """Return how many of the others come before a node in an election: rendezvous hashing, another order each epoch.
+
+    The first ``shift`` nodes of that order come last, so that elections at the same time have different winners.
+    """
 
     def weight(node: str) -> bytes:
         return sha256(f"{epoch}/{node}".encode()).digest()
 
     own = weight(name)
-    return sum(weight(other) > own for other in others if other != name)
+    compared = [weight(other) > own for other in others if other != name]
+    return (sum(compared) - shift) % (len(compared) + 1)

@@ -31,11 +31,13 @@ class Directory:
     """Owns users, permissions, topic permissions and secrets; records each change, then calls the listeners.
 
     ``emit`` is called with an event for each change of a user or a permission. ``run`` runs the steps of a job.
+    ``is_copy``: the leader of another cell of a cluster changes it, and all changes come by ``apply``.
     """
 
     def __init__(self, record: Callable[[Change], None], compile_pattern: Compile) -> None:
         self._record = record
         self._compile_pattern = compile_pattern
+        self.is_copy = False
         self._listeners: list[Callable[[], Listener | None]] = []
         self.emit: Callable[[Event], None] = lambda event: None
         self.run: Callable[[Iterator[None]], None] = _run_at_once
@@ -135,6 +137,7 @@ class Directory:
         The store removes the permissions first, so that after a crash in between the user has less of them, and no
         later user of this name gets any. Each of them may concern a virtual host of its own.
         """
+        self._require_own()
         self._require_user(name)
         self._removed_users.add(name)
         self.apply(Removed(UserRecord.kind, (name,)))
@@ -184,6 +187,8 @@ class Directory:
 
     def removing_vhost(self, vhost: str) -> Iterator[None]:
         """Return the steps that remove all permissions for a virtual host that is being deleted."""
+        if self.is_copy:
+            return
         for permission in drained(self._all_permissions()):
             if permission.vhost == vhost and self._is_current(permission):
                 self._remove(permission)
@@ -191,6 +196,7 @@ class Directory:
 
     def _remove(self, permission: _AnyPermission) -> None:
         """Remove a permission, and report it."""
+        self._require_own()
         self._record_removal(permission)
         self._tell_listeners(permission.user)
 
@@ -219,7 +225,12 @@ class Directory:
         if name not in self._user_by_name:
             raise NotFound(f"no user '{name}'")
 
+    def _require_own(self) -> None:
+        if self.is_copy:
+            raise PreconditionFailed("users are changed by the leader of the first cell of the cluster")
+
     def _change(self, change: Put | Removed) -> None:
+        self._require_own()
         self.apply(change)
         self._record(change)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gateway.kernel.broker.entity_checks import ParameterCheck, require_valid_parameter
 from gateway.kernel.clock import drained
+from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Removed
 from gateway.kernel.journal.entity_codec import writable
@@ -15,11 +16,13 @@ from gateway.kernel.messages.message import Value
 class Parameters(Mapping[tuple[Value, ...], ParameterRecord]):
     """The runtime parameters by the keys of their records: virtual host (empty for global ones), component and name.
 
-    ``components`` maps the components that have parameters to their validation.
+    ``components`` maps the components that have parameters to their validation. ``are_global_copies``: the leader of
+    another cell of a cluster changes those of no virtual host, and their changes come by ``take``.
     """
 
     def __init__(self, journal: Journal, emit: Callable[[Event], None]) -> None:
         self.components: dict[str, ParameterCheck] = {}
+        self.are_global_copies = False
         self._journal = journal
         self._emit = emit
         self._by_key: dict[tuple[Value, ...], ParameterRecord] = {}
@@ -41,6 +44,7 @@ class Parameters(Mapping[tuple[Value, ...], ParameterRecord]):
 
     def put(self, record: ParameterRecord) -> None:
         """Set a parameter. :raises PreconditionFailed: when its name or value is invalid."""
+        self._require_own(record)
         self.require_valid(record)
         put = writable(record)
         self._by_key[record.key] = record
@@ -48,10 +52,24 @@ class Parameters(Mapping[tuple[Value, ...], ParameterRecord]):
         self._emit(Event("parameter.set", record.vhost, record.name, {"component": record.component}))
 
     def remove(self, record: ParameterRecord) -> None:
-        """Remove a parameter."""
+        """Remove a parameter. :raises PreconditionFailed: when another cell of the cluster has it."""
+        self._require_own(record)
         del self._by_key[record.key]
         self._journal.record(Removed(record.kind, record.key))
         self._emit(Event("parameter.cleared", record.vhost, record.name, {"component": record.component}))
+
+    def _require_own(self, record: ParameterRecord) -> None:
+        if self.are_global_copies and not record.vhost:
+            raise PreconditionFailed("global parameters are changed by the leader of the first cell of the cluster")
+
+    def take(self, key: tuple[Value, ...], record: ParameterRecord | None) -> None:
+        """Take over a change of a global parameter: its new record, or ``None`` if it was removed."""
+        known = self._by_key.pop(key, None)
+        if record is not None:
+            self._by_key[key] = record
+            self._emit(Event("parameter.set", record.vhost, record.name, {"component": record.component}))
+        elif known is not None:
+            self._emit(Event("parameter.cleared", known.vhost, known.name, {"component": known.component}))
 
     def restore(self, record: ParameterRecord) -> None:
         """Add a stored parameter."""

@@ -147,6 +147,11 @@ class Call:
         self.permissions(vhost)
         return vhost
 
+    def exists(self, vhost: str) -> bool:
+        """Return whether a virtual host exists, here or in another cell of the cluster."""
+        cells = self.context.cells
+        return vhost in self.broker.vhost_by_name or (cells is not None and cells.cell_of(vhost) is not None)
+
     def visible_vhosts(self) -> list[VirtualHost]:
         """Return the virtual hosts that the user may see: all for monitoring users, else those with permissions."""
         return [vhost for _, vhost in sorted(self.broker.vhost_by_name.items()) if self.may_see(vhost)]

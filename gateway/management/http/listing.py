@@ -5,7 +5,7 @@ If names suffice for filtering and sorting, only the entries of one page are con
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from gateway.management.http.errors import HttpError, bad_request
@@ -27,6 +27,20 @@ _BATCH_SIZE: Final = 20
 
 #: Names matched in one step: the most expensive pattern takes milliseconds for each.
 _FILTER_BATCH_SIZE: Final = 2
+
+
+class JoinedView:
+    """An entry of a listing that another cell of the cluster has viewed."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The virtual host and the name."""
+        return str(self.fields.get("vhost", "")), str(self.fields.get("name", ""))
 
 
 class Listing(Generic[T]):
@@ -53,6 +67,28 @@ class Listing(Generic[T]):
         self._is_paged = is_paged
         self._is_visible = is_visible
         self._sort_value = sort_value
+
+    def joined(self, views: Iterable[Fields]) -> "Listing[T | JoinedView]":
+        """Return the listing with further entries, which are viewed already, and which the user may see."""
+        is_visible, sort_value = self._is_visible, self._sort_value
+
+        def sorted_by(field: str) -> Callable[[T | JoinedView], Any] | None:
+            value = sort_value(field)
+            if value is None:
+                return None
+            return lambda each: _at(each.fields, field) if isinstance(each, JoinedView) else value(each)
+
+        def view(each: "T | JoinedView") -> Fields:
+            return each.fields if isinstance(each, JoinedView) else self._view(each)
+
+        def key(each: "T | JoinedView") -> tuple[str, str]:
+            return each.key if isinstance(each, JoinedView) else self._key(each)
+
+        def visible(each: "T | JoinedView") -> bool:
+            return isinstance(each, JoinedView) or is_visible is None or is_visible(each)
+
+        entries = chain(self._entries, map(JoinedView, views))
+        return Listing(entries, view, key, is_paged=self._is_paged, is_visible=visible, sort_value=sorted_by)
 
     def pieces(self, query: Mapping[str, str]) -> Pieces:
         """Yield the listing for a query in pieces.

@@ -22,6 +22,7 @@ from gateway.kernel.clock import PAUSE_S
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
 from gateway.management.auditing.recorder import perform
+from gateway.management.cells.desk import CellDesk
 from gateway.management.context import ApiContext
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.authenticating import asks_for_login, authenticate, principal_of_session
@@ -70,6 +71,8 @@ class ApiSite:
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
         self._pages = PageAnswers(context.addresses) if prefix else None
+        cells = context.cells if prefix else None
+        self._desk = None if cells is None else CellDesk(context, cells, self._refuse, self._when_durable)
         self._map = _url_map(prefix, tuple(self._routes))
 
     # Requests
@@ -96,6 +99,9 @@ class ApiSite:
         if route.level is AccessLevel.PUBLIC:
             anonymous = Principal("", frozenset())
             self._take_body(request, route, partial(self._perform, route, request, names, anonymous))
+            return
+        if request.user is not None:
+            self._admit(route, request, names, request.user)
             return
         if (principal := principal_of_session(self._context, request)) is not None:
             self._admit(route, request, names, principal)
@@ -139,12 +145,23 @@ class ApiSite:
         request.take_body(limit, complete)
 
     def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
-        """Call the resource of a request and send its result."""
+        """Call the resource of a request and send its result; or let the leader of another cell do so."""
+        here = partial(self._perform_here, route, request, names, principal)
+        if self._desk is None or not self._desk.takes(route, request, names, principal, here):
+            here()
+
+    def _perform_here(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         call = partial(self._call_resource, route, request, names, principal)
         done: Deferred[object] = self._perform_when_permitted(call)
         request.when_lost(done.cancel)
         done.addCallback(partial(self._respond, request))
-        done.addErrback(partial(self._failed, request))
+        done.addErrback(partial(self._not_performed, route, request, principal))
+
+    def _not_performed(self, route: Endpoint, request: Request, principal: Principal, failure: Failure) -> None:
+        error = failure.value
+        desk = self._desk
+        if desk is None or not isinstance(error, Exception) or not desk.tries_others(route, request, principal, error):
+            self._failed(request, failure)
 
     def _perform_when_permitted(self, call: Callable[[], object]) -> "Deferred[object]":
         """Call a resource; call it again once a permission is known that another server is asked for."""
@@ -175,6 +192,8 @@ class ApiSite:
         try:
             with acting.being(user):
                 result = perform(route, call, {name: decoded(value) for name, value in names.items()})
+            if self._desk is not None:
+                result = self._desk.joined(route, request, principal, result, call.query)
             if isinstance(result, Listing):
                 return Streamed(result.pieces(call.query))
             return self._run_long_task(request, result, user) if isinstance(result, LongTask) else result
@@ -225,8 +244,9 @@ class ApiSite:
 
     def _when_durable(self, answer: Callable[[], None]) -> None:
         """Answer a change once it is durable."""
-        journal = self._context.broker.journal
-        journal.when_durable(journal.pending_lsn, answer)
+        journal, cells = self._context.broker.journal, self._context.cells
+        known = answer if cells is None else partial(cells.when_shared, answer)
+        journal.when_durable(journal.pending_lsn, known)
 
     def _download(self, request: Request, download: Download) -> None:
         headers = _encoded(download.headers)

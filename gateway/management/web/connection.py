@@ -16,11 +16,13 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer  # type: ignore[import-untyped]
 
+from gateway.access import Principal
 from gateway.access.principals import is_loopback
 from gateway.management.http.errors import HttpError
 from gateway.management.views.json import encode
 from gateway.management.web.connections import HttpConnections
 from gateway.management.web.request import Headers, Request, too_large
+from gateway.net.introduced import introduced_of
 from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
 from gateway.net.tls_info import is_tls
@@ -205,7 +207,8 @@ class HttpProtocol(Protocol):
         is_local = is_loopback(plain_host(getattr(transport.getHost(), "host", "")))
         method, target = head.method.decode("latin-1"), head.target.decode("latin-1")
         is_secure = is_tls(transport)
-        request = Request(self, method, target, headers, peer_host, is_local=is_local, is_secure=is_secure)
+        user = _user_of(transport)
+        request = Request(self, method, target, headers, peer_host, is_local=is_local, is_secure=is_secure, user=user)
         self._request = request
         if request.declared_size == 0:
             self._http.next_event()  # consume the end of the message
@@ -335,14 +338,15 @@ class HttpProtocol(Protocol):
     def _close(self) -> None:
         """Close the connection once everything is sent; read remaining input, or a reset could lose the response."""
         transport: Any = self.transport
-        is_sending = self._http.their_state not in (h11.DONE, h11.IDLE)
+        is_sending = self._http.their_state not in (h11.DONE, h11.IDLE, h11.MUST_CLOSE)
         self._stage = Stage.END
         self._release()
         self._connections.forget(self)
         transport.unregisterProducer()
         self._cancel_stall_timer()
         self._start_timer(_LINGER_S if is_sending else self._limits.stall_timeout_s, transport.abortConnection)
-        if is_sending and hasattr(transport, "loseWriteConnection"):
+        has_tls = hasattr(transport, "getPeerCertificate")  # it would pass the call on, past what it still has to send
+        if is_sending and hasattr(transport, "loseWriteConnection") and not has_tls:
             self._read(True)
             transport.loseWriteConnection()
         else:
@@ -407,3 +411,12 @@ class HttpProtocol(Protocol):
 def _phrase(status: int) -> bytes:
     """Return the reason phrase of a status, which some tools show."""
     return HTTPStatus(status).phrase.encode()
+
+
+def _user_of(transport: Any) -> Principal | None:  # Any: Twisted's interfaces are not types
+    """Return the user that the leader of another cell has authenticated; ``None`` for a client's own request."""
+    introduced = introduced_of(transport)
+    if introduced is None or introduced.user is None:
+        return None
+    user = introduced.user
+    return Principal(user.name, frozenset(user.tags), accepted_by=user.accepted_by)

@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
+from gateway.access import Principal
 from gateway.management.http.errors import HttpError
 
 Headers = list[tuple[bytes, bytes]]
@@ -57,6 +58,7 @@ class Request:
     """A request whose head was received. Its body is received only after ``take_body``.
 
     ``largest_body`` is the maximum size of the body. ``is_secure``: the client uses TLS, here or to a proxy.
+    ``user`` is the one that the leader of another cell of the cluster has authenticated.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Request:
         *,
         is_local: bool,
         is_secure: bool = False,
+        user: Principal | None = None,
     ) -> None:
         self.method = method
+        self.user = user
         self.path, _, query = target.partition("?")
         self.headers: Mapping[str, str] = {
             name.decode("latin-1").lower(): value.decode(errors="replace") for name, value in headers
@@ -87,6 +91,11 @@ class Request:
         self._connection: RequestConnection | None = connection
         self._complete: Callable[[], None] = lambda: None
         self._lost: list[Callable[[], None]] = []
+
+    @property
+    def target(self) -> str:
+        """The path with the query."""
+        return f"{self.path}?{self._query}" if self._query else self.path
 
     @property
     def query(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The line by which a node introduces a connection that it forwards: a secret, the listener's name, the node's name.
 
-A ``+`` after the listener's name says that the client had another leader before, and that this one is to go on.
+A ``#`` and a number after the listener's name say which cell's leader is meant, if it is not the first one. A ``+``
+says that the client had another leader before, and that this one is to go on.
 
 A last word that begins with ``=`` says which TLS and which web page the client uses, if any: both end at its node.
 A PROXY header with the client's address follows. The leader answers with one byte, then the client's bytes follow.
@@ -13,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from gateway.kernel.errors import ProtocolViolation
+from gateway.net.forwarding.routing import FIRST_CELL
 from gateway.net.introduced import PLAIN, IntroducedClient, decode_introduced, encode_introduced
 
 _VERSION: Final = b"GATEWAY-FORWARD/1"
@@ -24,7 +26,8 @@ TAKEN: Final = b"+"
 LONGEST: Final = 32 * 1024
 
 _LINE: Final = re.compile(
-    rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(\+?)(?: ([!-<>-~][!-~]{0,799}))?(?: =([!-~]+))?\r\n"
+    rb"GATEWAY-FORWARD/1 ([0-9a-f]{16,128}) ([a-z_]{1,40})(?:#([1-9][0-9]{0,8}))?(\+?)"
+    rb"(?: ([!-<>-~][!-~]{0,799}))?(?: =([!-~]+))?\r\n"
 )
 
 
@@ -32,7 +35,8 @@ _LINE: Final = re.compile(
 class Introduction:
     """A connection of a listener that a node forwards. ``size`` is the length of the line in bytes.
 
-    ``is_resumed``: another leader served the client before. ``client`` is what its node knows of it.
+    ``is_resumed``: another leader served the client before. ``client`` is what its node knows of it. ``cell`` is the
+    one whose leader is meant.
     """
 
     listener: str
@@ -40,13 +44,21 @@ class Introduction:
     size: int
     is_resumed: bool = False
     client: IntroducedClient = PLAIN
+    cell: int = FIRST_CELL
 
 
 def encode_introduction(
-    secret: str, listener: str, node: str = "", *, is_resumed: bool = False, client: IntroducedClient = PLAIN
+    secret: str,
+    listener: str,
+    node: str = "",
+    *,
+    is_resumed: bool = False,
+    client: IntroducedClient = PLAIN,
+    cell: int = FIRST_CELL,
 ) -> bytes:
     """Return the line for a listener of a node."""
-    words = [_VERSION, secret.encode("ascii"), listener.encode("ascii") + b"+" * is_resumed]
+    number = b"" if cell == FIRST_CELL else b"#%d" % cell
+    words = [_VERSION, secret.encode("ascii"), listener.encode("ascii") + number + b"+" * is_resumed]
     if node:
         words.append(quote(node, safe="@").encode("ascii"))
     if client != PLAIN:
@@ -68,6 +80,7 @@ def parse_introduction(data: bytes, secret: str) -> Introduction | None:
         raise ProtocolViolation("a malformed introduction of a node")
     if not compare_digest(found[1], secret.encode("ascii")):
         raise ProtocolViolation("a node with the secret of another cluster")
-    node = unquote((found[4] or b"").decode("ascii"), errors="replace")
-    client = PLAIN if found[5] is None else decode_introduced(found[5])
-    return Introduction(found[2].decode("ascii"), node, found.end(), bool(found[3]), client)
+    node = unquote((found[5] or b"").decode("ascii"), errors="replace")
+    client = PLAIN if found[6] is None else decode_introduced(found[6])
+    cell = FIRST_CELL if found[3] is None else int(found[3])
+    return Introduction(found[2].decode("ascii"), node, found.end(), bool(found[4]), client, cell)

@@ -18,6 +18,7 @@ from gateway.logs import StructuredLog
 from gateway.net.certificates import subject_of
 from gateway.net.forwarding.introduction import TAKEN
 from gateway.net.forwarding.node_tls import has_certificate
+from gateway.net.forwarding.routing import FIRST_CELL, ClientRoute
 from gateway.net.hangup import keep_alive
 from gateway.net.introduced import IntroducedClient
 from gateway.net.message_transport import is_web, page_of
@@ -205,7 +206,7 @@ class LeaderSide(Side):
 
     def dataReceived(self, data: bytes) -> None:
         """Take the answer, and pass the bytes after it on."""
-        if self.other is None:
+        if self.other is None and self.tap is None:
             if self._answered is None:  # the client has gone on to another leader
                 return
             if data[:1] != TAKEN:
@@ -240,7 +241,7 @@ class ClientSide(Side):
     """The connection of a client. It is not read before the leader takes it, but for the handshake of TLS.
 
     ``made`` and ``lost`` are called at its begin, after that handshake, and at its end. A client with a ``relay`` can
-    outlive the leader.
+    outlive the leader. ``route`` is its way to a leader, if there are several cells.
     """
 
     def __init__(
@@ -255,10 +256,16 @@ class ClientSide(Side):
         self.told_s = 0.0
         self.is_made = False
         self.relay: ClientRelay | None = None
+        self.route: ClientRoute | None = None
         self._early: list[bytes] = []
         self._deadline: Timer | None = None
         self._made = made
         self._lost = lost
+
+    @property
+    def cell(self) -> int:
+        """The cell whose leader serves the client."""
+        return FIRST_CELL if self.route is None else self.route.cell
 
     @property
     def is_secure(self) -> bool:

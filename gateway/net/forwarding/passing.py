@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ClientFactory, Factory
@@ -17,6 +17,7 @@ from gateway.net.forwarding.introduction import encode_introduction
 from gateway.net.forwarding.link import ClientSide, LeaderSide
 from gateway.net.forwarding.relay import ResumingRelay
 from gateway.net.forwarding.resumable import Resumable
+from gateway.net.forwarding.routing import FIRST_CELL, Directions, Leader, route_of
 from gateway.net.hangup import HangUpWatch, hang_up_of
 from gateway.net.proxy_header import encode
 
@@ -27,9 +28,6 @@ _TICK_S: Final = 0.25
 
 #: Time limit for a connection to the leader, in seconds.
 _CONNECT_S: Final = 3.0
-
-
-Address: TypeAlias = tuple[str, int]
 
 #: How long a client is held that waits for an answer, of a login or a request, while there is no leader, in seconds:
 #: longer than a usual election.
@@ -68,15 +66,6 @@ class ForwardingCounts:
     not_resumed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """The leader of an epoch, the address at which it takes connections, and the fingerprint of its certificate."""
-
-    address: Address
-    epoch: int = 0
-    fingerprint: str = ""
-
-
 class LeaderConnector(ClientFactory):
     """One attempt to reach the leader."""
 
@@ -97,13 +86,13 @@ class LeaderConnector(ClientFactory):
 class ForwardingFactory(Factory):
     """Serves the port of one ``listener`` of a ``node`` by the leader, whom the ``secret`` convinces.
 
-    ``leader`` returns the address at which the leader takes connections, or ``None``; ``epoch`` its epoch. Connections
-    to a former leader are closed when there is another one: a host that is gone does not say so. ``resumable`` returns
-    what remembers a new client, so that it can go on with another leader; ``None`` for a client that cannot. Clients
-    with TLS are passed on with it too: ``tls`` has the parameters, ``fingerprint`` returns that of the leader.
-    ``idle_hold_s`` is how long a client is held that had a leader and waits for no answer. ``fault`` returns why this
-    node cannot know of a leader, empty if it could; clients for whom there is none are given to ``refusing``, if there
-    is one, at once while there is a fault.
+    ``leader`` returns that of a cell, or ``None``. Connections to a former leader are closed when there is another one:
+    a host that is gone does not say so. ``resumable`` returns what remembers a new client, so that it can go on with
+    another leader; ``None`` for a client that cannot. Clients with TLS are passed on with it too: ``tls`` has the
+    parameters. ``idle_hold_s`` is how long a client is held that had a leader and waits for no answer. ``fault``
+    returns why this node cannot know of a leader, empty if it could; clients for whom there is none are given to
+    ``refusing``, if there is one, at once while there is a fault. ``directions`` lead clients to the cells of their
+    virtual hosts, if there are several cells.
     """
 
     noisy = False
@@ -112,29 +101,27 @@ class ForwardingFactory(Factory):
         self,
         listener: str,
         secret: str,
-        leader: Callable[[], Address | None],
+        leader: Callable[[int], Leader | None],
         reactor: Any,  # Any: Twisted's interfaces are not types
         clock: Clock,
         counts: ForwardingCounts,
         node: str = "",
-        epoch: Callable[[], int] = lambda: 0,
         resumable: Callable[[], Resumable | None] = lambda: None,
         tls: Any = None,
-        fingerprint: Callable[[], str] = str,
         idle_hold_s: float = IDLE_HOLD_S,
         refusing: Factory | None = None,
         fault: Callable[[], str] = str,
+        directions: Directions | None = None,
     ) -> None:
         self.counts = counts
         #: The clients that are connected to a leader.
         self.linked: dict[ClientSide, Leader] = {}
         self._introduction = partial(encode_introduction, secret, listener, node)
         self._tls = tls
-        self._fingerprint = fingerprint
+        self._directions = directions
         self._entering = 0
         self._listener = listener
-        self._leader_address = leader
-        self._epoch = epoch
+        self._leader = leader
         self._resumable = resumable
         self._idle_hold_s = idle_hold_s
         self._refusing = refusing
@@ -146,9 +133,10 @@ class ForwardingFactory(Factory):
         self._reactor = reactor
         self._clock = clock
         self._waiting: dict[ClientSide, LeaderSide | None] = {}
-        self._next: deque[ClientSide] = deque()
+        #: Those that no attempt is made for, by the cell whose leader is to serve them, the oldest first.
+        self._next: dict[int, deque[ClientSide]] = {FIRST_CELL: deque()}
         self._attempts = 0
-        self._last_leader: Leader | None = None
+        self._last_leaders: dict[int, Leader] = {}
         self._timer: Timer | None = None
         self._hang_ups = HangUpWatch(reactor, self._hung_up)
 
@@ -178,8 +166,9 @@ class ForwardingFactory(Factory):
         self.counts.connections += 1
         resumable = self._resumable()
         if resumable is not None:
-            held = partial(self._client_held, client)
-            client.relay = ResumingRelay(client, resumable, self._clock, held, self._client_ended)
+            held, rerouted = partial(self._client_held, client), partial(self._client_rerouted, client)
+            client.relay = ResumingRelay(client, resumable, self._clock, held, self._client_ended, rerouted)
+            client.route = resumable.route = route_of(self._directions, client.transport)
         self._hold(client)
         self._attempt_more()
         self._hang_ups.add(client)
@@ -188,11 +177,28 @@ class ForwardingFactory(Factory):
     def _hold(self, client: ClientSide) -> None:
         self.counts.waiting += 1
         self._waiting[client] = None
-        self._next.append(client)
+        self._queue(client)
         if client not in self._restoring:  # it has the same time for all leaders that are lost on the way
             now_s = self._clock.monotonic_s()
             client.told_s = now_s + _TOLD_S
             client.until_s = now_s + (self._idle_hold_s if client in self._former else HOLD_S)
+
+    def _queue(self, client: ClientSide) -> None:
+        """Let a client wait for the leader of its cell; of another one if that has none and the client may choose."""
+        if client.route is not None and not client.route.is_known:
+            for _ in client.route.cells:
+                if self._leader(client.cell) is not None:
+                    break
+                client.route.try_next()
+        self._next.setdefault(client.cell, deque()).append(client)
+
+    def _client_rerouted(self, client: ClientSide) -> None:
+        """Connect a client to the leader of the cell in which its virtual host is."""
+        self.linked.pop(client, None)
+        self._hold(client)
+        self._attempt_more()
+        self._hang_ups.add(client)
+        self._tick_later()
 
     def _client_held(self, client: ClientSide) -> None:
         """Let a client wait for another leader: its own is lost."""
@@ -248,25 +254,24 @@ class ForwardingFactory(Factory):
 
     # ---- The leader ----------------------------------------------------------------------------------------------
 
-    def _leader(self) -> Leader | None:
-        address = self._leader_address()
-        return None if address is None else Leader(address, self._epoch(), self._fingerprint())
-
     def _attempt_more(self) -> None:
-        """Connect waiting clients to the leader, the oldest first."""
-        leader = self._leader()
-        if leader is None:
-            return
+        """Connect waiting clients to the leaders, the oldest first."""
+        for cell, waiting in self._next.items():
+            if waiting and (leader := self._leader(cell)) is not None:
+                self._attempt_some(waiting, leader)
+
+    def _attempt_some(self, waiting: deque[ClientSide], leader: Leader) -> None:
+        """Connect clients to one leader."""
         later = []
-        while self._next and self._attempts < _MOST_ATTEMPTS:
-            client = self._next.popleft()
+        while waiting and self._attempts < _MOST_ATTEMPTS:
+            client = waiting.popleft()
             if client not in self._waiting:
                 continue
             if self._has_just_ended(client, leader) or (client.is_secure and not leader.fingerprint):
                 later.append(client)
             else:
                 self._attempt(client, leader)
-        self._next.extendleft(reversed(later))
+        waiting.extendleft(reversed(later))
 
     def _has_just_ended(self, client: ClientSide, leader: Leader) -> bool:
         """Whether this leader has said to the client that it ends: it may still take connections for a moment."""
@@ -279,7 +284,7 @@ class ForwardingFactory(Factory):
         side = LeaderSide(
             self._clock,
             self._count_sent,
-            self._introduction(is_resumed=client in self._former, client=client.introduced) + header,
+            self._introduction(is_resumed=client in self._former, client=client.introduced, cell=leader.cell) + header,
             lambda is_taken: self._attempted(client, side, leader, is_taken),
             leader.fingerprint if client.is_secure else "",
         )
@@ -294,7 +299,9 @@ class ForwardingFactory(Factory):
         self._attempts -= 1
         if not is_taken:  # again with the next tick: the leader may be about to serve
             self._waiting[client] = None
-            self._next.append(client)
+            if client.route is not None:
+                client.route.try_next()
+            self._queue(client)
             if hang_up_of(client.transport):
                 client.abort()
             return
@@ -327,6 +334,7 @@ class ForwardingFactory(Factory):
                 self._give_up(client, reason)
         self._watch_restored(now_s)
         self._leave_former_leader()
+        self._move_undecided()
         self._attempt_more()
         self._tick_later()
 
@@ -335,7 +343,7 @@ class ForwardingFactory(Factory):
         asked_s = None if client.relay is None else client.relay.asked_s
         if asked_s is not None and now_s - asked_s >= HOLD_S:
             return f"no node of the cluster leads, and a request was not answered for {HOLD_S:g} s"
-        if self._refusing is not None and self._leader_address() is None and (fault := self._fault()):
+        if self._refusing is not None and self._leader(client.cell) is None and (fault := self._fault()):
             return fault
         return "no node of the cluster leads in time" if client.until_s <= now_s else ""
 
@@ -359,9 +367,20 @@ class ForwardingFactory(Factory):
             _log.info("clients go on with another leader", listener=self._listener, clients=resumed)
 
     def _leave_former_leader(self) -> None:
-        leader = self._leader()
-        if leader is None or leader == self._last_leader:
-            return
-        self._last_leader = leader
-        for client in [each for each, served_by in self.linked.items() if served_by != leader]:
-            client.leave()
+        for cell in self._next:
+            leader = self._leader(cell)
+            if leader is None or leader == self._last_leaders.get(cell):
+                continue
+            self._last_leaders[cell] = leader
+            former = [each for each, by in self.linked.items() if by.cell == cell and by != leader]
+            for client in former:
+                client.leave()
+
+    def _move_undecided(self) -> None:
+        """Let clients that have not named a virtual host try another cell, while theirs has no leader."""
+        for cell, waiting in list(self._next.items()):
+            if self._directions is not None and waiting and self._leader(cell) is None:
+                held = [client for client in waiting if client in self._waiting]
+                waiting.clear()
+                for client in held:
+                    self._queue(client)

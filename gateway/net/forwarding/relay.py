@@ -50,9 +50,9 @@ class ResumingRelay:
     """Owns what passes between a ``client`` and one leader after the other.
 
     ``held`` is called when the leader is lost and the client waits for another one, ``ended`` when it is
-    told that no leader can go on with it. ``left_in_order``: the leader said that it ends.
-    ``is_resumed``: there was a leader before. ``asked_s`` is the time since when the client waits for an answer that no
-    leader can give; ``None`` while it does not.
+    told that no leader can go on with it, ``rerouted`` when the leader of another cell serves it. ``left_in_order``:
+    the leader said that it ends. ``is_resumed``: there was a leader before. ``asked_s`` is the time since when the
+    client waits for an answer that no leader can give; ``None`` while it does not.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class ResumingRelay:
         clock: Clock,
         held: Callable[[], None],
         ended: Callable[[], None] = lambda: None,
+        rerouted: Callable[[], None] = lambda: None,
     ) -> None:
         self.left_in_order = False
         self.is_resumed = False
@@ -71,6 +72,8 @@ class ResumingRelay:
         self._clock = clock
         self._held = held
         self._ended: Callable[[], None] | None = ended
+        self._rerouted = rerouted
+        self._is_rerouted = False
         self._leader: Side | None = None
         self._valve = Valve(client.transport)
         self._beaten_s = 0.0
@@ -90,7 +93,8 @@ class ResumingRelay:
         own: Any = client.transport
         line.registerProducer(self._valve, True)
         own.registerProducer(line, True)
-        if self.is_resumed:
+        if self.is_resumed or self._is_rerouted:
+            self._is_rerouted = False
             self._resumable.leader_found()
         self._flush()
 
@@ -115,7 +119,19 @@ class ResumingRelay:
 
     def _client_sent(self, data: bytes) -> None:
         self._resumable.receive_from_client(data)
+        if self._resumable.is_rerouted:
+            self._reroute()
         self._flush()
+
+    def _reroute(self) -> None:
+        """Leave the leader, which knows nothing yet that has to be ended, for that of the client's virtual host."""
+        leader = self._leader
+        self._detach()
+        self._resumable.is_rerouted = False
+        self._is_rerouted = True
+        if leader is not None:
+            leader.abort()
+        self._rerouted()
 
     def _leader_sent(self, leader: Side, data: bytes) -> None:
         if leader is not self._leader:

@@ -7,6 +7,7 @@ passes unchanged, in whole units of the protocol.
 from typing import Protocol
 
 from gateway.net.forwarding.relayed_bytes import RelayedBytes
+from gateway.net.forwarding.routing import ClientRoute
 
 
 class Resumable(Protocol):
@@ -18,11 +19,14 @@ class Resumable(Protocol):
     be left. ``is_over``: the client was told that its connection ends. ``is_closing``: the client has asked for that.
     ``awaits_client``: it then closes the connection itself. ``heartbeat_s`` is the interval in which client and broker
     expect to hear of each other; 0 if they do not. ``awaits_answer``: the client has sent a request, other than a
-    publish, whose answer has not come.
+    publish, whose answer has not come. ``route`` is asked about the client's virtual host, if there are several cells;
+    ``is_rerouted``: the present leader is to be left for the one that the route leads to now.
     """
 
     awaits_client: bool
     waiting: RelayedBytes
+    route: ClientRoute | None
+    is_rerouted: bool
 
     @property
     def is_full(self) -> bool:
@@ -72,7 +76,7 @@ class Resumable(Protocol):
         ...
 
     def leader_found(self) -> None:
-        """Begin to tell another leader what it must know."""
+        """Begin to tell another leader what it must know; also the first one of the client's virtual host."""
         ...
 
     def give_up(self, reason: str) -> None:

@@ -15,6 +15,7 @@ from gateway.logs import StructuredLog
 from gateway.logs.rate_limit import RateLimit
 from gateway.net.forwarding.introduction import TAKEN, Introduction, parse_introduction
 from gateway.net.forwarding.node_tls import HANDSHAKE
+from gateway.net.forwarding.routing import FIRST_CELL
 from gateway.net.hangup import keep_alive
 from gateway.net.proxied import ProxiedFactory, hand_over
 
@@ -39,7 +40,7 @@ class ForwardedConnection(Protocol):
         """Start the time limit; refuse at once while this node does not lead."""
         transport: Any = self.transport
         self._deadline = self._factory.clock.call_later(TIMEOUT_S, lambda: self._refuse("no introduction in time"))
-        if not self._factory.served():
+        if not self._factory.leads():
             transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
@@ -66,7 +67,7 @@ class ForwardedConnection(Protocol):
 
     def _hand_over(self, introduction: Introduction, rest: bytes) -> None:
         listener = introduction.listener
-        served = self._factory.served().get(listener)
+        served = self._factory.served(introduction.cell).get(listener)
         transport: Any = self.transport
         if served is None:  # the nodes have other settings, or this one stopped to lead just now
             self._refuse(f"listener {listener} is not served here")
@@ -95,8 +96,9 @@ class ForwardedConnection(Protocol):
 class ForwardedFactory(Factory):
     """Takes connections of nodes that know the ``secret``.
 
-    ``served`` returns the factories of the listeners, without TLS and WebSocket, which end at the client's node; none
-    while this node does not lead. ``tls`` has the certificate for nodes that use TLS.
+    ``served`` returns the factories of a cell's listeners, without TLS and WebSocket, which end at the client's node;
+    none while this node does not lead it. ``leads`` tells whether it leads any. ``tls`` has the certificate for nodes
+    that use TLS.
     ``is_closed`` tells from a node and a listener whether no client may come that way; ``is_kept`` from a listener
     whether its clients outlive this leader.
     """
@@ -106,14 +108,16 @@ class ForwardedFactory(Factory):
     def __init__(
         self,
         secret: str,
-        served: Callable[[], Mapping[str, Any]],  # Any: Twisted's factories share no type
+        served: Callable[[int], Mapping[str, Any]],  # Any: Twisted's factories share no type
         clock: Clock,
         is_closed: Callable[[str, str], bool] = lambda node, listener: False,
         is_kept: Callable[[str], bool] = lambda listener: False,
         tls: Any = None,
+        leads: Callable[[], bool] | None = None,
     ) -> None:
         self.secret = secret
         self.served = served
+        self.leads: Callable[[], bool] = leads or (lambda: bool(served(FIRST_CELL)))
         self.clock = clock
         self.is_closed = is_closed
         self.is_kept = is_kept

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from gateway.cluster.bus import Bus
 from gateway.cluster.errors import ClusterMismatch
 from gateway.cluster.metadata import Metadata
 from gateway.cluster.queue_log import QueueLogs
@@ -30,6 +31,7 @@ class Engine:
 
     metadata: Metadata
     logs: QueueLogs
+    bus: Bus
     close: Callable[[], None]
     unchecked: Callable[[], Sequence[str]] = tuple
 
@@ -71,7 +73,8 @@ async def open_engine(
         servers = await require_engine(client, reactor, monitoring_urls(settings))
         if servers.missing:
             await require_checked(metadata_of(client, reactor), servers.missing)
-        metadata = (await open_cluster(client, reactor, settings.name)).metadata
+        ports = await open_cluster(client, reactor, settings.name)
+        metadata = ports.metadata
         logs = (await open_cluster(log_client, reactor, settings.name)).logs
         await remember(metadata, servers.checked)
     except NatsError as error:
@@ -86,7 +89,7 @@ async def open_engine(
         pending.close()
         stop()
 
-    return Engine(metadata, logs, close, lambda: pending.urls)
+    return Engine(metadata, logs, ports.bus, close, lambda: pending.urls)
 
 
 def _options(settings: Cluster, node: str) -> "ClientOptions":

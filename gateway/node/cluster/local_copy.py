@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 
 from gateway.cluster.errors import ReadingOutdated
 from gateway.cluster.leadership import LEADER_LOG
-from gateway.cluster.queue_log import Claim, QueueLogs
+from gateway.cluster.queue_log import Claim, QueueId, QueueLogs
 from gateway.cluster.replication.log_copy import LogCopy, Rebuilt
 from gateway.cluster.replication.standby import Standby
 from gateway.kernel.clock import Clock
@@ -44,7 +44,7 @@ class BuiltCopy:
 
 
 class LocalCopy:
-    """The copy of one node. Owns its directory, and the standby while the node follows.
+    """The copy of a ``log`` on one node. Owns its directory, and the standby while the node follows.
 
     :param keeps_standby: whether the copy grows while the node follows; else it is built at a claim.
     """
@@ -56,13 +56,15 @@ class LocalCopy:
         clock: Clock,
         logs: QueueLogs,
         keeps_standby: bool,
+        log: QueueId = LEADER_LOG,
     ) -> None:
         self._directory = data / COPY
+        self._log_id = log
         self._reactor = reactor
         self._clock = clock
         self._logs = logs
         self._is_closed = not keeps_standby
-        self._standby = Standby(logs, LEADER_LOG, clock, self._new_copy, self)
+        self._standby = Standby(logs, log, clock, self._new_copy, self)
 
     def follow(self) -> None:
         """Begin a copy that grows; harmless while there is one. Its directory must not be in use."""
@@ -128,7 +130,7 @@ class LocalCopy:
         for _ in store.recover():
             store.close()
             raise StorageError(f"{self._directory} could not be emptied")
-        return LogCopy(LEADER_LOG, store, self._clock, failed)
+        return LogCopy(self._log_id, store, self._clock, failed)
 
     def _open(self, on_compaction: "Callable[[CompactionProgress], None]") -> "LmdbStore":
         from gateway_lmdb import LmdbStore

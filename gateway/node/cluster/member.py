@@ -1,51 +1,46 @@
-"""A node of a cluster, as ``gateway run`` runs it: it forwards its clients to the leader, or leads."""
+"""A node of a cluster, as ``gateway run`` runs it: it forwards its clients to the leaders of cells, or leads some."""
 
 import secrets
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
-from gateway.cluster.errors import Deposed, Unanswered
-from gateway.cluster.leadership import Contact, Leadership, Member, Members
-from gateway.cluster.queue_log import Claim
-from gateway.cluster.replication.replicated_store import ReplicatedStore
+from gateway.cluster.cells import cell_count
+from gateway.cluster.leadership import LEADER_LOG, Contact, Member, Members, Standing
+from gateway.cluster.metadata import Key
+from gateway.cluster.queue_log import Claim, QueueId
 from gateway.config import Configured, Settings
-from gateway.config.live import LIVE, differences
-from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
-from gateway.logs.setup import start_logging
-from gateway.management.cluster_state import ClusterState, RebuildState
+from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
+from gateway.management.cluster_state import ClusterState
 from gateway.net.clock import ReactorClock
+from gateway.net.forwarding.routing import Leader
+from gateway.node.cluster.cell_map import CellMap
+from gateway.node.cluster.cell_request import CellRequest
+from gateway.node.cluster.cell_seat import CellSeat
+from gateway.node.cluster.configuration import MemberConfiguration
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
-from gateway.node.cluster.lease_watch import LeaseWatch
-from gateway.node.cluster.local_copy import LocalCopy, next_turn
+from gateway.node.cluster.member_cell import DRAIN_S, CellHome, MemberCell
 from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
+from gateway.node.cluster.one_call import OneCall
 from gateway.node.cluster.operators_view import cluster_state, member_figures
 from gateway.node.control.live_settings import ReloadResult
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.node import Node
-from gateway.node.store import StoreFiles
 from gateway.node.systemd import tell_systemd
 from gateway.version import VERSION
 
 _log: Final = StructuredLog("cluster")
 
-#: How long a node that stops waits for the engine to write the rest, in seconds.
-_DRAIN_S: Final = 5.0
-
-#: The pause after an attempt to lead that failed, in seconds.
-_PAUSE_S: Final = 5.0
-
 
 class ClusterMember:
-    """One node of a cluster on one reactor. Owns its connection to the engine, its ports, and its node while it leads.
+    """One node of a cluster on one reactor. Owns its connection to the engine, its ports, and its cells.
 
     ``on_failure``, ``on_start_failed`` and ``on_stop`` are those of ``Node``; ``on_node`` is called with each node that
     begins to lead. ``read`` reads the configuration again.
@@ -64,42 +59,40 @@ class ClusterMember:
         self.on_start_failed: Callable[[Exception], None] = lambda error: None
         self.on_stop: Callable[[], None] = lambda: None
         self._on_node = on_node
-        self.node: Node | None = None
-        self._configured = configured
+        self._configuration = MemberConfiguration(configured, read)
         self._reactor = reactor
         self._collector = collector
-        self._read = read
         self._host = host
-        self._clock = ReactorClock(reactor, lambda: None)  # never paused: the lease is renewed during a recovery
+        self._clock = ReactorClock(reactor, lambda: None)  # never paused: leases are renewed during a recovery
         self._ready: Callable[[], None] = lambda: None
         self._progress: Callable[[str], None] = lambda text: None
-        self._ports = MemberPorts(
-            self.settings,
-            reactor,
-            self._clock,
-            self._forwarding_target,
-            self._leading_epoch,
-            self._leader_fingerprint,
-            self._fault,
-        )
+        self._cells: list[MemberCell] = []
+        self._ports = MemberPorts(self.settings, reactor, self._clock, self._leader_of, self._fault)
         self._engine: Engine | None = None
         self._members: Members | None = None
-        self._leadership: Leadership | None = None
-        self._copy: LocalCopy | None = None
-        self._store: ReplicatedStore | None = None
+        self._map: CellMap | None = None
         self._control: MemberControl | None = None
         self._contact = Contact(self)
-        self._rebuild = RebuildState()
         self._started_s = reactor.seconds()
         self._secret = ""
-        self._is_stopping = False
-        self._is_stepping_down = False
-        self._is_building = False
+
+    @property
+    def node(self) -> Node | None:
+        """The node that leads the first cell, or another one; ``None`` while this member leads no cell."""
+        return next(self._nodes(), None)
+
+    def _nodes(self) -> Iterator[Node]:
+        return (cell.node for cell in self._cells if cell.node is not None)
 
     @property
     def settings(self) -> Settings:
-        """The settings of the start, or those that the leading node has read since."""
-        return self._configured.settings if self.node is None else self.node.settings
+        """The settings of the start, or those that were read since."""
+        first = self._first
+        return self._configuration.settings if first is None or first.node is None else first.node.settings
+
+    @property
+    def _first(self) -> MemberCell | None:
+        return self._cells[0] if self._cells else None
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -136,8 +129,6 @@ class ClusterMember:
             VERSION,
             fingerprint=self._ports.tls.fingerprint,
         )
-        data, keeps_standby = settings.data, settings.cluster.standby
-        self._copy = copy = LocalCopy(data, self._reactor, self._clock, engine.logs, keeps_standby)
         self._members = members = Members(
             engine.metadata,
             self._clock,
@@ -145,23 +136,88 @@ class ClusterMember:
             own,
             self._contact,
             self.on_start_failed,
-            lambda: {**member_figures(self.settings, self._uptime_ms), **copy.figures(), **self._ports.figures()},
+            lambda: {
+                **member_figures(self.settings, self._uptime_ms),
+                **furthest_behind(cell.copy.figures() for cell in self._cells),
+                **self._ports.figures(),
+            },
         )
-        self._leadership = leadership = Leadership(
-            engine.metadata, engine.logs, self._clock, Deferred.fromCoroutine, members, self._contact, self
-        )
-        self._control = MemberControl(
-            engine.metadata, self._clock, members, leadership, self._ports, self.hand_over, lambda: self.node
-        )
+        count = await cell_count(engine.metadata, wanted=1)
+        if count > 1:
+            self._map = await self._opened_map(engine, members, count)
+        home = self._home(engine, members)
+        self._cells = [MemberCell(QueueId(number), home) for number in range(LEADER_LOG, LEADER_LOG + count)]
+        self._control = MemberControl(engine.metadata, self._clock, members, self._cells, self._ports)
         members.join()
-        leadership.start()
+        for cell in self._cells:
+            cell.start()
         self._control.start()
         self._ports.follow()
-        copy.follow()
+        for cell in self._cells:
+            cell.follow()
         _log.info("joined", cluster=settings.cluster.name, node=settings.node)
         self._ready()
 
-    # Reports of the contact and of the election
+    async def _opened_map(self, engine: Engine, members: Members, count: int) -> CellMap:
+        """Return the map of several cells; from now on all clients are passed on."""
+        own = self.settings.node
+
+        def others() -> list[str]:
+            return [member.name for member in members.alive if member.name != own]
+
+        found = CellMap(engine.metadata, engine.bus, own, count, others)
+        found.on_vhost, found.on_shared = self._vhost_changed, self._shared_changed
+        await found.open()
+        self._ports.share(found)
+        return found
+
+    def _home(self, engine: Engine, members: Members) -> CellHome:
+        return CellHome(
+            reactor=self._reactor,
+            clock=self._clock,
+            collector=self._collector,
+            configuration=self._configuration,
+            ports=self._ports,
+            engine=engine,
+            members=members,
+            contact=self._contact,
+            standing=Standing(members),
+            host=self._host_of,
+            seat=self._seat_of,
+            on_node=self._on_node,
+            on_stop=lambda: self.on_stop(),
+            progress=lambda text: self._progress(text),
+            may_stand=lambda: self._control is not None and not self._control.is_this_drained,
+        )
+
+    def _host_of(self, cell: MemberCell) -> NodeHost:
+        return replace(self._host, cluster=self.state, cluster_control=self._control)
+
+    def _seat_of(self, cell: MemberCell, claim: Claim) -> CellSeat | None:
+        return None if self._map is None else CellSeat(cell.log, claim.epoch, self._map, self._clock, self._ask)
+
+    def _ask(self, cell: int, question: CellQuestion, answer: CellAnswer) -> CellFlow:
+        """Ask the leader of a cell."""
+        leader = self._leader_of(cell)
+        if leader is None:
+            self._reactor.callLater(0, answer.failed, "it has no leader now")
+            return NO_FLOW
+        own, tls = self.settings.node, self._ports.tls.client
+        return CellRequest(leader, self._secret, own, tls, self._reactor, self._clock, question, answer)
+
+    # Reports of the map
+
+    def _vhost_changed(self, name: str) -> None:
+        for cell in self._cells:
+            if cell.seat is not None:
+                cell.seat.vhost_changed(name)
+
+    def _shared_changed(self, key: Key) -> None:
+        for cell in self._cells:
+            if cell.seat is not None:
+                cell.seat.shared_changed(key)
+
+    # Reports of the contact
 
     def on_unreachable(self, reason: str) -> None:
         """Log that the engine does not answer."""
@@ -173,199 +229,29 @@ class ClusterMember:
         _log.info("the engine answers")
         tell_systemd("STATUS=")
 
-    def on_elected(self, claim: Claim) -> None:
-        """Lead: build the copy from the log, and start a node on it."""
-        _log.info("elected", epoch=claim.epoch)
-        if self._is_building or self.node is not None:
-            self._could_not_lead(claim, Unanswered("the end of an earlier leadership takes long"))
-            return
-        Deferred.fromCoroutine(self._leading(claim))
-
-    def on_lost(self, reason: str) -> None:
-        """Follow again: another node leads, or may lead soon."""
-        _log.warning("no longer the leader", reason=reason)
-        self._step_down(reason)
-
-    def _lease_left_s(self, claim: Claim) -> float:
-        leadership = self._leadership
-        return 0.0 if leadership is None or leadership.claim != claim else leadership.lease_left_s
-
-    def _leads(self, claim: Claim) -> bool:
-        leadership = self._leadership
-        return leadership is not None and leadership.check() and leadership.claim == claim and not self._is_stopping
-
-    async def _leading(self, claim: Claim) -> None:
-        self._is_building = True
-        try:
-            await self._lead(claim)
-        except Exception as error:  # whatever it is, another node may do better
-            self._could_not_lead(claim, error)
-        finally:
-            self._is_building = False
-            if self.node is None:
-                self._keep_copy()
-
-    def _keep_copy(self) -> None:
-        """Begin a copy that grows while this node follows: the former one may have steps that the log refused."""
-        if self._copy is not None and not self._is_stopping:
-            self._copy.follow()
-
-    async def _lead(self, claim: Claim) -> None:
-        assert self._engine is not None
-        assert self._copy is not None
-        began_s = self._reactor.seconds()
-
-        def check() -> None:
-            if not self._leads(claim):  # the rest would only slow down the next leader
-                raise Deposed("the leadership was lost while the copy was built")
-
-        files = StoreFiles(self.settings.storage.compact_at)
-        built = await self._copy.build(claim, check, files.log_progress)
-        copy, rebuilt = built.store, built.rebuilt
-        await next_turn(self._reactor)
-        if not self._leads(claim):
-            copy.close()
-            return
-        logs = self._engine.logs
-        self._store = store = ReplicatedStore(copy, logs, self._clock, claim, rebuilt.end, rebuilt.growth)
-        LeaseWatch(self._clock, lambda: self._lease_left_s(claim), store).start()
-        took_s = round(self._reactor.seconds() - began_s, 3)
-        self._rebuild = RebuildState(took_s, rebuilt.records, rebuilt.bytes)
-        _log.info("copy built", records=rebuilt.records, bytes=rebuilt.bytes, seconds=took_s)
-
-        def open_store(settings: Settings, reactor: Any, own_files: StoreFiles) -> ReplicatedStore:
-            own_files.store = copy
-            return store
-
-        host = replace(
-            self._host,
-            open_store=open_store,
-            drain_store=self._drain,
-            listeners=self._ports.handed_over(),
-            cluster=self.state,
-            cluster_control=self._control,
-        )
-        self.node = node = Node(self._newest(), self._reactor, self._collector, self._read, host)
-        node.on_failure = lambda: self._step_down("the store failed")
-        node.on_stop = self.on_stop
-        node.on_start_failed = lambda error: self._could_not_lead(claim, error)
-        self._on_node(node)
-        node.start(lambda: self._leads_now(claim), self._progress)
-
-    def _leads_now(self, claim: Claim) -> None:
-        self._ports.lead()
-        _log.info("leading", epoch=claim.epoch)
-
-    def _newest(self) -> Configured:
-        """Return the configuration as it is now; that of the start if it cannot be read."""
-        try:
-            self._configured = self._read()
-        except GatewayError as error:
-            _log.warning("the configuration cannot be read, that of the start is used", reason=str(error))
-        return self._configured
-
-    def _could_not_lead(self, claim: Claim, error: BaseException) -> None:
-        """Leave the place to another node, and try again later."""
-        if isinstance(error, Deposed | Unanswered):
-            _log.warning("could not lead", reason=str(error))
-        elif isinstance(error, GatewayError):
-            _log.error("could not lead", reason=str(error))
-        else:
-            details = "".join(traceback.format_exception(error))
-            _log.error("could not lead", reason=f"{type(error).__name__}: {error}", traceback=details)
-        if self._leadership is not None and self._leadership.claim == claim:
-            self._leadership.resign()
-            self._stand_later()
-        self._step_down(str(error))
-
-    # The end of leading
-
-    def _step_down(self, reason: str) -> None:
-        """Close the connections of clients, and follow."""
-        node, store = self.node, self._store
-        if self._is_stepping_down or self._is_stopping:
-            return
-        self._is_stepping_down = node is not None  # a store that fails reports it, which asks for the same
-        if store is not None:
-            store.fail(reason)
-        if node is None:
-            self._store = None
-            if store is not None:  # no node was built on it that would close it
-                store.close()
-            return
-        leadership = self._leadership
-        if leadership is not None and leadership.claim is not None:  # its disk failed: another node may do better
-            leadership.resign()
-        node.stop(self._stepped_down)
-
-    def hand_over(self, successor: str = "") -> None:
-        """Stop leading in order, and follow: the ``successor`` leads next, if it is alive, else any willing node."""
-        leadership = self._leadership
-        if leadership is None or self._is_stopping or self._is_stepping_down:
-            return
-        resign = partial(leadership.resign, successor=successor)
-        if self.node is None:
-            resign()
-            self._stand_later()
-            return
-        self._is_stepping_down = True
-        self.node.stop(lambda: self._handed_over(resign))
-
-    def _handed_over(self, resign: Callable[[], None]) -> None:
-        resign()
-        self._stand_later()
-        self._stepped_down()
-
-    def _stand_later(self) -> None:
-        if self._control is not None:
-            self._reactor.callLater(_PAUSE_S, self._control.stand)
-
-    def _stepped_down(self) -> None:
-        self._renew()
-        self.node = self._store = None
-        self._is_stepping_down = False
-        self._ports.bind_again(self._ports.follow)
-        self._keep_copy()
-
-    def _renew(self) -> None:
-        """Use the certificates and settings that the node has read while it led."""
-        try:
-            self._ports.renewed(self.settings)()
-        except GatewayError as error:
-            _log.warning("the certificate cannot be read, the former one is used", reason=str(error))
-
-    def _drain(self, drained: Callable[[], None]) -> None:
-        """Call back once everything is in the log, or after a while."""
-        store = self._store
-        if store is None:
-            drained()
-            return
-        once = _Once(drained)
-        self._reactor.callLater(_DRAIN_S, once)
-        store.drain(once)
+    def _fault(self) -> str:
+        """Return why this node cannot know of a leader, in one line; empty if it could."""
+        reason = self._contact.reason
+        return f"this node has no majority of the cluster: {reason}" if reason else ""
 
     # Stop
 
     def stop(self, done: Callable[[], None]) -> None:
-        """Stop in order: hand the leadership over, leave, then call ``done``."""
-        self._is_stopping = True
-        if self.node is not None:
-            self.node.stop(lambda: self._resign(done))
-        else:
-            self._resign(done)
+        """Stop in order: hand the leaderships over, leave, then call ``done``."""
+        after_all(self._cells, lambda cell, ended: cell.stop(ended), lambda: self._resign(done))
 
     def _resign(self, done: Callable[[], None]) -> None:
         self._ports.close()
-        once = _Once(lambda: self._closed(done))
-        self._reactor.callLater(_DRAIN_S, once)
-        leadership, members = self._leadership, self._members
-        if leadership is None or members is None:
+        once = OneCall(lambda: self._closed(done))
+        self._reactor.callLater(DRAIN_S, once)
+        members = self._members
+        if not self._cells or members is None:
             once()
             return
-        leadership.resign(lambda: members.leave(once))
+        after_all(self._cells, lambda cell, ended: cell.leadership.resign(ended), lambda: members.leave(once))
 
     def _closed(self, done: Callable[[], None]) -> None:
-        for part in (self._control, self._leadership, self._members, self._copy, self._engine):
+        for part in (self._control, *self._cells, self._map, self._members, self._engine):
             if part is not None:
                 part.close()
         done()
@@ -377,26 +263,17 @@ class ClusterMember:
 
         :raises GatewayError: if the settings, a certificate or the log file is invalid; then nothing has changed.
         """
-        if self.node is not None:
-            return self.node.reload()
-        configured = self._read()
-        before, new = self._configured.settings, configured.settings
-        renew = self._ports.renewed(new)
-        start_logging(new.log)
-        renew()
-        self._configured = configured
-        differ = differences(before, new)
-        read = len(new.tls.certificates) if before.tls.certificate is not None else 0
-        return ReloadResult([k for k in differ if k in LIVE], [k for k in differ if k not in LIVE], [], read)
+        results = [node.reload() for node in self._nodes()]
+        return results[0] if results else self._configuration.reload(self._ports.renewed)
 
     def state(self) -> ClusterState | None:
         """Return the state of the cluster as this node sees it; ``None`` before it has joined."""
-        leadership, members = self._leadership, self._members
-        if leadership is None or members is None or self._control is None:
+        first, members = self._first, self._members
+        if first is None or members is None or self._control is None:
             return None
         name, fault = self.settings.cluster.name, self._contact.reason
         is_drained = self._control.is_drained
-        state = cluster_state(name, leadership, members, is_drained, fault, self._store, self._rebuild)
+        state = cluster_state(name, first.leadership, members, is_drained, fault, first.store, first.rebuild)
         return replace(state, unchecked_servers=() if self._engine is None else tuple(self._engine.unchecked()))
 
     def _is_drained(self, name: str) -> bool:
@@ -407,38 +284,39 @@ class ClusterMember:
 
     def info(self) -> dict[str, object]:
         """Return the state for a dump of the process."""
-        leadership = self._leadership
-        role = "starting" if leadership is None else leadership.role.value
-        return {"role": role, **({} if self.node is None else self.node.info())}
+        first, node = self._first, self.node
+        role = "starting" if first is None else first.leadership.role.value
+        return {"role": role, **({} if node is None else node.info())}
 
-    def _forwarding_target(self) -> tuple[str, int] | None:
-        """Return the address at which the leader takes forwarded connections."""
-        lease = None if self._leadership is None else self._leadership.leader
-        return None if lease is None else lease.forwarding
-
-    def _fault(self) -> str:
-        """Return why this node cannot know of a leader, in one line; empty if it could."""
-        reason = self._contact.reason
-        return f"this node has no majority of the cluster: {reason}" if reason else ""
-
-    def _leader_fingerprint(self) -> str:
-        """Return the fingerprint of the leader's certificate for connections of other nodes."""
-        lease = None if self._leadership is None else self._leadership.leader
-        return "" if lease is None else lease.fingerprint
-
-    def _leading_epoch(self) -> int:
-        """Return the epoch of the leader."""
-        lease = None if self._leadership is None else self._leadership.leader
-        return 0 if lease is None else lease.epoch
+    def _leader_of(self, cell: int) -> Leader | None:
+        """Return the leader of a cell, and where it takes forwarded connections."""
+        if not 0 < cell <= len(self._cells):
+            return None
+        lease = self._cells[cell - 1].leader
+        return None if lease is None else Leader(lease.forwarding, lease.epoch, lease.fingerprint, cell)
 
 
-class _Once:
-    """Makes a call once, however often it is called."""
+def furthest_behind(figures: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """Return the figures of the copy that is furthest behind; empty if one of them is not known."""
+    found = list(figures)
+    if not found or not all(found):
+        return {}
+    return {name: max(each[name] for each in found) for name in found[0]}
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
 
-    def __call__(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            call()
+def after_all(
+    cells: Sequence[MemberCell], begin: Callable[[MemberCell, Callable[[], None]], None], done: Callable[[], None]
+) -> None:
+    """Begin something with each cell; call ``done`` when all of it has ended."""
+    open_cells = set(range(len(cells)))
+
+    def ended(number: int) -> None:
+        if number in open_cells:
+            open_cells.discard(number)
+            if not open_cells:
+                done()
+
+    if not cells:
+        done()
+    for number, cell in enumerate(cells):
+        begin(cell, partial(ended, number))

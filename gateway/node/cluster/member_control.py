@@ -1,15 +1,16 @@
 """The control of a cluster by operators: maintenance, the leadership, members that will not come back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from gateway.cluster.errors import Outdated
-from gateway.cluster.leadership import Leadership, MaintenanceRecords, Member, Members
+from gateway.cluster.leadership import MaintenanceRecords, Member, Members
 from gateway.cluster.metadata import Metadata
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import NotFound, PreconditionFailed
 from gateway.logs import StructuredLog
 from gateway.net.listeners import plain_host
+from gateway.node.cluster.member_cell import MemberCell
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.control.maintenance import REASON
 from gateway.node.node import Node
@@ -23,7 +24,7 @@ _ANSWER_S: Final = 0.2
 class MemberControl:
     """Carries out what operators ask for; the leader gets their requests, and the records of the cluster pass them on.
 
-    ``hand_over`` ends the leadership of this node in order, in favour of a node; ``node`` returns the node that leads.
+    ``cells`` are those of this node.
     """
 
     def __init__(
@@ -31,19 +32,15 @@ class MemberControl:
         metadata: Metadata,
         clock: Clock,
         members: Members,
-        leadership: Leadership,
+        cells: Sequence[MemberCell],
         ports: MemberPorts,
-        hand_over: Callable[[str], None],
-        node: Callable[[], Node | None],
     ) -> None:
         self._records = MaintenanceRecords(metadata, self._changed)
         self._clock = clock
         self._members = members
-        self._leadership = leadership
+        self._cells = cells
         self._ports = ports
-        self._hand_over = hand_over
-        self._node = node
-        self._is_drained = False
+        self.is_this_drained = False
 
     def start(self) -> None:
         """Begin to watch the records."""
@@ -60,11 +57,6 @@ class MemberControl:
     def is_drained_name(self, name: str) -> bool:
         """Whether the live node of this name is in maintenance."""
         return any(member.name == name and self.is_drained(member) for member in self._members.alive)
-
-    def stand(self) -> None:
-        """Stand for election again, unless this node is in maintenance."""
-        if not self._is_drained:
-            self._leadership.stand()
 
     # What operators ask for
 
@@ -95,7 +87,7 @@ class MemberControl:
         else:
             self._require_successor()
         _log.info("the leadership is handed over", to=name or "any node")
-        self._clock.call_later(_ANSWER_S, lambda: self._hand_over(name))
+        self._clock.call_later(_ANSWER_S, lambda: self._cells[0].hand_over(name))
 
     async def forget(self, name: str) -> None:
         """Delete the record of a node. :raises NotFound: :raises PreconditionFailed: if it is alive."""
@@ -133,14 +125,16 @@ class MemberControl:
     def _changed(self, name: str) -> None:
         if name == self._members.own.name:
             self._apply(self._records.holds_for(self._members.own))
-        elif self._node() is not None and self.is_drained_name(name):
-            self._close_clients_of(name)
+        elif self.is_drained_name(name):
+            for cell in self._cells:
+                if cell.node is not None:
+                    self._close_clients_of(name, cell.node)
 
     def _apply(self, is_drained: bool) -> None:
         """Begin or end the maintenance of this node."""
-        if is_drained == self._is_drained:
+        if is_drained == self.is_this_drained:
             return
-        self._is_drained = is_drained
+        self.is_this_drained = is_drained
         if is_drained:
             _log.info("drained")
             self._ports.drain()
@@ -148,16 +142,16 @@ class MemberControl:
         else:
             _log.info("revived")
             self._ports.revive()
-            self._leadership.stand()
+            for cell in self._cells:
+                cell.leadership.stand()
 
-    def _resign(self) -> None:
-        if self._is_drained:
-            self._hand_over("")
+    def _resign(self, handed_over: int = 0) -> None:
+        """Hand over one cell after the other."""
+        if self.is_this_drained and handed_over < len(self._cells):
+            self._cells[handed_over].hand_over("", lambda: self._resign(handed_over + 1))
 
-    def _close_clients_of(self, name: str) -> None:
+    def _close_clients_of(self, name: str, node: Node) -> None:
         """Tell the clients that another node forwards that it is drained, and close their connections."""
-        node = self._node()
-        assert node is not None
         addresses = {
             (plain_host(peer.host), peer.port, plain_host(host.host), host.port)
             for peer, host in self._ports.forwarded_by(name)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from gateway.cluster.queue_log import QueueId
 from gateway.config import Settings
 from gateway.config.live import with_live_of
 from gateway.kernel.clock import Clock
@@ -15,7 +16,9 @@ from gateway.net.certificates import TlsContext
 from gateway.net.forwarding.node_tls import NodeTls
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
 from gateway.net.forwarding.resumable import Resumable
+from gateway.net.forwarding.routing import Directions, Leader
 from gateway.net.forwarding.taking import ForwardedFactory
+from gateway.net.forwarding.unbound_listeners import UnboundListeners
 from gateway.net.listeners import Listeners
 from gateway.node.http import MANAGEMENT_TLS, http_limits
 from gateway.node.metrics import PROMETHEUS_TLS
@@ -46,9 +49,9 @@ _WITH_TLS: Final = frozenset((MANAGEMENT_TLS, PROMETHEUS_TLS))
 class MemberPorts:
     """The bound ports of one member.
 
-    ``leader`` returns the address at which the leader takes connections, ``epoch`` its epoch, ``fingerprint`` that of
-    its certificate. ``fault`` returns why this node cannot know of a leader, empty if it could. ``tls`` is the
-    certificate of this node.
+    ``leader`` returns the leader of a cell. ``fault`` returns why this node cannot know of one, empty if it could.
+    ``tls`` is the certificate of this node. With one cell the node that leads serves the ports itself. With several
+    (``is_shared``) they are always passed on, also to leaders on this node.
     """
 
     def __init__(
@@ -56,27 +59,36 @@ class MemberPorts:
         settings: Settings,
         reactor: Any,  # Any: Twisted's interfaces are not types
         clock: Clock,
-        leader: Callable[[], tuple[str, int] | None],
-        epoch: Callable[[], int],
-        fingerprint: Callable[[], str],
+        leader: Callable[[int], Leader | None],
         fault: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._clock = clock
         self._leader = leader
-        self._epoch = epoch
-        self._fingerprint = fingerprint
         self._fault = fault
         self.tls = NodeTls(settings.node)
         self._tls_context: TlsContext | None = None
         self._clients = Listeners(reactor, clock, settings.bind)
         self._internal = Listeners(reactor, clock, settings.bind)
         self._secret = ""
-        self._leads = self._follows = self._is_closed = self._is_drained = False
+        self._directions: Directions | None = None
+        #: The listeners that nodes of cells serve, and those of them that have started.
+        self._handed_over: dict[int, Listeners] = {}
+        self._served_by_cell: dict[int, Listeners] = {}
+        self._follows = self._is_closed = self._is_drained = False
         self._forwarding: dict[str, ForwardingFactory] = {}
         self._taking: ForwardedFactory | None = None
         self.forwarding_counts = ForwardingCounts()
+
+    @property
+    def is_shared(self) -> bool:
+        """See the class."""
+        return self._directions is not None
+
+    def share(self, directions: Directions) -> None:
+        """Pass clients on to the cells of their virtual hosts; called before anything is served."""
+        self._directions = directions
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -111,7 +123,9 @@ class MemberPorts:
             return listener in _FOR_CLIENTS and is_drained(node)
 
         kept = _FOR_CLIENTS.__contains__
-        self._taking = ForwardedFactory(secret, self._served, self._clock, is_closed, kept, self.tls.server)
+        self._taking = ForwardedFactory(
+            secret, self._served, self._clock, is_closed, kept, self.tls.server, self._leads_any
+        )
         self._internal.serve(INTERNAL, self._taking)
 
     def forwarded_by(self, node: str) -> list[tuple[Any, Any]]:  # Any: Twisted's addresses
@@ -121,13 +135,17 @@ class MemberPorts:
         forwarded = [transport for transport, name in self._taking.nodes.items() if name == node]
         return [(transport.getPeer(), transport.getHost()) for transport in forwarded]
 
-    def _served(self) -> Mapping[str, Any]:
-        """Return the factories of the listeners, while this node leads."""
-        return self._clients.served() if self._leads else {}
+    def _leads_any(self) -> bool:
+        return bool(self._served_by_cell)
+
+    def _served(self, cell: int) -> Mapping[str, Any]:
+        """Return the factories of the listeners of a cell, while this node leads it."""
+        listeners = self._served_by_cell.get(cell)
+        return {} if listeners is None else listeners.served()
 
     def follow(self) -> None:
         """Forward the connections of clients to the leader."""
-        self._leads, self._follows = False, True
+        self._follows = True
         for name in self._clients.addresses:
             self._forwarding[name] = factory = self._forwarding_of(name)
             listener = _FOR_CLIENTS.get(name)
@@ -155,13 +173,12 @@ class MemberPorts:
             self._clock,
             self.forwarding_counts,
             self._settings.node,
-            self._epoch,
             resumable,
             self.tls.client,
-            self._fingerprint,
             self._settings.cluster.hold_s,
             None if name in _FOR_CLIENTS else self._refusing(),
             self._fault,
+            self._directions,
         )
 
     def _refusing(self) -> HttpFactory:
@@ -216,22 +233,32 @@ class MemberPorts:
             _log.warning("ports cannot be bound yet", reason=str(error))
             self._reactor.callLater(_RETRY_S, self._resume)
 
-    def lead(self) -> None:
-        """Take connections that other nodes forward: the node serves the listeners now."""
-        self._leads = True
+    def lead(self, cell: QueueId) -> None:
+        """Take connections that nodes forward: the node of the cell serves the listeners now."""
+        self._served_by_cell[cell] = self._handed_over[cell]
 
-    def handed_over(self) -> Listeners:
-        """Return the listeners for clients, which a node serves and closes."""
-        self._follows = False
-        return self._clients
+    def handed_over(self, cell: QueueId) -> Listeners:
+        """Return the listeners for clients, which the node of a cell serves and closes."""
+        if self.is_shared:
+            listeners: Listeners = UnboundListeners(self._reactor, self._clock, self._all_addresses)
+        else:
+            self._follows = False
+            listeners = self._clients
+        self._handed_over[cell] = listeners
+        return listeners
 
-    def bind_again(self, bound: Callable[[], None]) -> None:
-        """Bind the ports that a node has closed, at their numbers, and call ``bound``."""
-        self._leads = False
-        former = dict(self._clients.addresses) | self._clients.suspended
-        self._reactor.callLater(_AGAIN_S, self._bind_again, former, bound)
+    @property
+    def _all_addresses(self) -> dict[str, tuple[str, int]]:
+        """The addresses of the listeners, also of those that are closed during a maintenance."""
+        return dict(self._clients.addresses) | self._clients.suspended
 
-    def _bind_again(self, former: Mapping[str, tuple[str, int]], bound: Callable[[], None]) -> None:
+    def taken_back(self, cell: QueueId) -> None:
+        """Bind the ports that the node of a cell has closed, at their numbers, and follow."""
+        self._served_by_cell.pop(cell, None)
+        if not self.is_shared:
+            self._reactor.callLater(_AGAIN_S, self._bind_again, self._all_addresses)
+
+    def _bind_again(self, former: Mapping[str, tuple[str, int]]) -> None:
         if self._is_closed:
             return
         listeners = Listeners(self._reactor, self._clock, self._settings.bind)
@@ -241,14 +268,14 @@ class MemberPorts:
         except ConfigurationError as error:
             listeners.close()
             _log.warning("ports cannot be bound yet", reason=str(error))
-            self._reactor.callLater(_AGAIN_S, self._bind_again, former, bound)
+            self._reactor.callLater(_AGAIN_S, self._bind_again, former)
             return
         self._clients = listeners
-        bound()
+        self.follow()
 
     def close(self) -> None:
         """Close all ports."""
         self._is_closed = True
-        self._leads = False
+        self._served_by_cell.clear()
         self._clients.close()
         self._internal.close()

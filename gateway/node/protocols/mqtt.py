@@ -65,7 +65,7 @@ class MqttProtocol(ServedProtocol):
     @staticmethod
     def resumable(settings: Settings) -> RelayedSession:
         """See ``ServedProtocol``."""
-        return RelayedSession(settings.mqtt.max_packet_size_unauthenticated)
+        return RelayedSession(settings.mqtt.max_packet_size_unauthenticated, settings.mqtt.vhost)
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

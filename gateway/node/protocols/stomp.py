@@ -34,7 +34,8 @@ class StompProtocol(ServedProtocol):
     @staticmethod
     def resumable(settings: Settings) -> RelayedStompConnection:
         """See ``ServedProtocol``."""
-        return RelayedStompConnection(settings.stomp.max_frame_size_unauthenticated)
+        stomp = settings.stomp
+        return RelayedStompConnection(stomp.max_frame_size_unauthenticated, stomp.vhost, activemq=stomp.activemq)
 
     def factory(self, *, is_tls: bool) -> Any:
         """See ``ServedProtocol``."""

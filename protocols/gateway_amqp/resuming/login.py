@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from pamqp import commands
 
+from gateway.net.forwarding.routing import ClientRoute
 from gateway_amqp.methods import bytes_of, decode_method, encode_method, table_of
 from gateway_amqp.resuming.indexes import OPEN, START_OK, TUNE_OK
 from gateway_amqp.tables import decode_fields, encode_table
@@ -20,7 +21,7 @@ class RelayedLogin:
     """The handshake of one client. ``header`` is its protocol header, ``heartbeat_s`` what it agreed to; 0 for none.
 
     ``frame_max`` is the longest frame: before the credentials, the one that the broker takes then.
-    ``is_authenticated``: the leader has taken the credentials.
+    ``is_authenticated``: the leader has taken the credentials. ``vhost`` is the virtual host that the client names.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class RelayedLogin:
         self.heartbeat_s = 0
         self.frame_max = FRAME_MIN
         self.is_authenticated = False
+        self.vhost = ""
         self.capabilities: frozenset[str] = frozenset()
         self._start_ok: commands.Connection.StartOk | None = None
         self._tune_ok = b""
@@ -38,6 +40,10 @@ class RelayedLogin:
     def is_complete(self) -> bool:
         """Whether all of it is known."""
         return self._start_ok is not None and bool(self._tune_ok) and bool(self._open)
+
+    def is_served(self, route: ClientRoute | None) -> bool:
+        """Whether the present leader has the virtual host of the client."""
+        return route is None or not self.is_complete or route.leads_to(self.vhost)
 
     def note(self, index: bytes, payload: bytes) -> None:
         """Note a method of the client on channel 0. :raises ProtocolViolation: if it cannot be decoded."""
@@ -51,7 +57,9 @@ class RelayedLogin:
             self.frame_max = tune_ok.frame_max or self.frame_max
             self._tune_ok = encode_method(0, tune_ok)
         elif index == OPEN:
-            self._open = encode_method(0, decode_method(payload))
+            opened = cast(commands.Connection.Open, decode_method(payload))
+            self.vhost = opened.virtual_host
+            self._open = encode_method(0, opened)
 
     def note_limit(self, payload: bytes) -> None:
         """Note the limit of a frame that the leader offers to a client that it knows now.

@@ -5,7 +5,6 @@ leader is lost. A connection whose frames are not understood is passed on as it 
 """
 
 from collections.abc import Callable
-from enum import Enum
 from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Final, cast
 
@@ -13,6 +12,7 @@ from pamqp import commands
 
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net.forwarding.relayed_bytes import RelayedBytes
+from gateway.net.forwarding.routing import ClientRoute
 from gateway_amqp.content import FRAME_END, METHOD, read_frame_head
 from gateway_amqp.errors import reply_text
 from gateway_amqp.incoming import IncomingBytes
@@ -20,6 +20,7 @@ from gateway_amqp.methods import decode_method, encode_method
 from gateway_amqp.resuming import indexes
 from gateway_amqp.resuming.held_frames import HeldFrames
 from gateway_amqp.resuming.login import RelayedLogin
+from gateway_amqp.resuming.relay_stage import RelayStage
 from gateway_amqp.resuming.relayed_channels import RelayedChannels
 from gateway_amqp.resuming.restoration import Restoration
 from gateway_amqp.tuning import ACCEPTED_HEADERS, FRAME_MIN
@@ -38,24 +39,13 @@ HEARTBEAT: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 _FORCED: Final = 320
 
-#: Why a client is blocked while it is held.
+#: Why a client is blocked: while it is held, and by a leader.
 _HELD: Final = "no node of the cluster leads"
+_BLOCKS: Final = "the leader blocks publishers"
 
 #: The end of a leader that stops or hands over, as its node announces it to all clients.
 _LEADER_STOPS: Final = reply_text(_FORCED, "broker forced connection closure with reason 'shutdown'")
 _LEADER_STOPS_FRAME: Final = encode_method(0, commands.Connection.Close(_FORCED, _LEADER_STOPS, 0, 0))
-
-
-class RelayStage(Enum):
-    """The progress of the connection."""
-
-    GREETING = "greeting"
-    LOGIN = "login"
-    OPEN = "open"
-    HELD = "held"
-    RESTORING = "restoring"
-    PASSING = "passing"
-    OVER = "over"
 
 
 class RelayedConnection:
@@ -65,6 +55,9 @@ class RelayedConnection:
         self.stage = RelayStage.GREETING
         self.has_leader_ended = False
         self.awaits_client = True
+        self.route: ClientRoute | None = None
+        self.is_rerouted = False
+        self._owes_open_ok = False
         self._login = RelayedLogin()
         self._channels = RelayedChannels()
         self._restoration: Restoration | None = None
@@ -157,7 +150,17 @@ class RelayedConnection:
                 self._login.ask(data[start + 7 : stop - 1])
             else:
                 self._login.note(index, data[start + 7 : stop - 1])
+                if index == indexes.OPEN and self._is_elsewhere():
+                    return b""
         return None
+
+    def _is_elsewhere(self) -> bool:
+        """Whether another leader has the virtual host: the login is repeated there, and the client sees one answer."""
+        if self.stage is not RelayStage.LOGIN or self._login.is_served(self.route):
+            return False
+        self.is_rerouted = self._owes_open_ok = True
+        self.stage = RelayStage.HELD
+        return True
 
     # From the leader
 
@@ -255,6 +258,10 @@ class RelayedConnection:
                     outgoing.append(instead)
                     passed = stop
                 position = stop
+                if self.is_rerouted:
+                    self.waiting.for_leader.clear()
+                    self.waiting.early.append(data[position:])
+                    return
                 if channels.after:
                     position, channels.after = channels.after, 0
                 if self.stage is RelayStage.PASSING:
@@ -351,12 +358,13 @@ class RelayedConnection:
         self.stage = RelayStage.OPEN
         self._restoration = None
         self._failed_logins = 0
+        if self._owes_open_ok:
+            self._owes_open_ok = False
+            self.waiting.for_client.append(encode_method(0, commands.Connection.OpenOk()))
         if self._is_blocked and not restoration.is_blocked and self._can_be_told:
             self.waiting.for_client.append(encode_method(0, commands.Connection.Unblocked()))
         elif restoration.is_blocked and not self._is_blocked and self._can_be_told:
-            self.waiting.for_client.append(
-                encode_method(0, commands.Connection.Blocked("the leader blocks publishers"))
-            )
+            self.waiting.for_client.append(encode_method(0, commands.Connection.Blocked(_BLOCKS)))
         self._is_blocked = restoration.is_blocked
         self._held = HeldFrames()
         self.waiting.for_leader.append(self._login.unanswered)

@@ -45,6 +45,7 @@ class RelayedConnect:
         connect = decode_connect(body)
         properties = connect.properties
         self.version = connect.version
+        self.username = connect.username
         self.keep_alive_s = connect.keep_alive_s
         self.explains = properties.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1
         self.can_be_repeated = PropertyId.AUTHENTICATION_METHOD not in properties

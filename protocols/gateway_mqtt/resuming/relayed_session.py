@@ -10,12 +10,14 @@ from enum import Enum
 from typing import Final
 
 from gateway.net.forwarding.relayed_bytes import RelayedBytes
+from gateway.net.forwarding.routing import ClientRoute
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import PINGRESP, disconnect
 from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packet_types import PacketType
 from gateway_mqtt.codec.properties import PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode
+from gateway_mqtt.handshake.vhost_choice import ConnectionSource, choose_vhost
 from gateway_mqtt.resuming.connect import ConnectAnswer, RelayedConnect
 from gateway_mqtt.resuming.filters import RelayedFilters
 from gateway_mqtt.resuming.owed_answers import OwedAnswers
@@ -54,13 +56,17 @@ class SessionStage(Enum):
 class RelayedSession:
     """Owns what is remembered of one connection; see ``Resumable`` for its interface.
 
-    ``login_limit`` is the number of bytes that are kept of a client that has not logged in.
+    ``login_limit`` is the number of bytes that are kept of a client that has not logged in. ``default_vhost``
+    is the virtual host of one that names none, in any of the ways to name one.
     """
 
-    def __init__(self, login_limit: int = 64 * 1024) -> None:
+    def __init__(self, login_limit: int = 64 * 1024, default_vhost: str = "/") -> None:
         self.stage = SessionStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
+        self.route: ClientRoute | None = None
+        self.is_rerouted = False
+        self._default_vhost = default_vhost
         self._has_begun = False
         self._login: RelayedConnect | None = None
         self._requests = UnansweredPackets()
@@ -161,6 +167,8 @@ class RelayedSession:
 
     def _connect(self, kind: int, body: int, data: bytes) -> bytes:
         login = RelayedConnect(data[body:]) if kind == PacketType.CONNECT and not self._client.is_cut else None
+        if login is not None and self.route is not None:
+            self.is_rerouted = not self.route.leads_to(self._vhost_of(login, self.route))
         if login is None or not login.can_be_repeated:
             self.stage = SessionStage.PASSING
         else:
@@ -168,6 +176,12 @@ class RelayedSession:
             self._client.limit = LARGEST_PACKET  # more than the limit waits in the client: ``is_full``
             self._subscriptions = RelayedFilters(login.version)
         return data
+
+    def _vhost_of(self, login: RelayedConnect, route: ClientRoute) -> str:
+        """Return the virtual host of a client, as the leader will choose it."""
+        origin = route.origin
+        source = ConnectionSource(origin.peer_host, origin.port, origin.certificate, origin.is_from_page)
+        return choose_vhost(login.username, source, route.global_parameters, self._default_vhost).vhost
 
     def _publish(self, version: int, body: int, data: bytes) -> bytes:
         """Keep a PUBLISH of QoS 1 or 2. An alias that this leader does not know yet gets its topic."""
@@ -310,6 +324,8 @@ class RelayedSession:
 
     def leader_found(self) -> None:
         """See ``Resumable``."""
+        if self.stage in (SessionStage.LOGIN, SessionStage.PASSING):
+            return  # rerouted: what the client has sent waits for this leader
         assert self._login is not None
         self.stage = SessionStage.CONNECTING
         self.waiting.for_leader.append(self._login.again())

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from gateway.net.forwarding.relayed_bytes import RelayedBytes
+from gateway.net.forwarding.routing import ClientRoute
 from gateway_stomp.errors import StompError
 from gateway_stomp.frames import HEARTBEAT, encode
 from gateway_stomp.resuming.frame_head import FrameHead, without_headers
@@ -41,14 +42,19 @@ class StompStage(Enum):
 class RelayedStompConnection:
     """Owns what is remembered of one connection; see ``Resumable`` for its interface.
 
-    ``login_limit`` is the number of bytes that are kept of a client that has not logged in.
+    ``login_limit`` is the number of bytes that are kept of a client that has not logged in. ``default_vhost`` is the
+    virtual host of clients that name none; with ``activemq`` also of those that name one that does not exist.
     """
 
-    def __init__(self, login_limit: int = 64 * 1024) -> None:
+    def __init__(self, login_limit: int = 64 * 1024, default_vhost: str = "/", *, activemq: bool = False) -> None:
         self.stage = StompStage.LOGIN
         self.has_leader_ended = False
         self.awaits_client = False
+        self.route: ClientRoute | None = None
+        self.is_rerouted = False
         self.heartbeat_s = 0
+        self._default_vhost = default_vhost
+        self._activemq = activemq
         self._version = Version.V10
         self._connect = b""
         self._session = ""
@@ -114,7 +120,10 @@ class RelayedStompConnection:
         """Note a frame of the client; return what the leader gets."""
         head = FrameHead(data, size)
         if not self._connect:
-            if head.verb not in (b"CONNECT", b"STOMP") or self._client.is_cut:
+            is_explicit = head.verb in (b"CONNECT", b"STOMP")
+            if self.route is not None:
+                self.is_rerouted = not self.route.leads_to(self._vhost_of(head if is_explicit else None, self.route))
+            if not is_explicit or self._client.is_cut:
                 self.stage = StompStage.PASSING
             self._connect = data
             self._client.limit = 0  # more than the limit waits in the client: ``is_full``
@@ -130,6 +139,13 @@ class RelayedStompConnection:
             is_send = head.verb == b"SEND" and transaction is None and not self._client.is_cut
             self._requests.awaits_receipt(receipt, data if is_send else None)
         return data
+
+    def _vhost_of(self, head: FrameHead | None, route: ClientRoute) -> str:
+        """Return the virtual host of a client, as the leader will choose it; without a CONNECT it is the default."""
+        named = None if head is None else head.value("host")
+        if named is None or (self._activemq and not route.exists(named)):
+            return self._default_vhost
+        return named
 
     def _note(self, head: FrameHead, size: int, data: bytes, receipt: str | None) -> None:
         """Note what a frame changes."""
@@ -271,6 +287,8 @@ class RelayedStompConnection:
 
     def leader_found(self) -> None:
         """See ``Resumable``."""
+        if self.stage in (StompStage.LOGIN, StompStage.PASSING):
+            return  # rerouted: what the client has sent waits for this leader
         self.stage = StompStage.RESTORING
         self.waiting.for_leader.append(self._connect)
 

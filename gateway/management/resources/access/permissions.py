@@ -63,7 +63,7 @@ def permission_view(permission: PermissionRecord) -> Fields:
 
 def require_vhost_and_user(call: Call, vhost: str, user: str) -> None:
     """Check that a virtual host and a user exist. :raises HttpError: if one does not."""
-    if vhost not in call.broker.vhost_by_name or call.broker.directory.user(user) is None:
+    if not call.exists(vhost) or call.broker.directory.user(user) is None:
         raise bad_request("vhost_or_user_not_found")
 
 

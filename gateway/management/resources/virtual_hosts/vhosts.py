@@ -1,8 +1,10 @@
 """/vhosts: the virtual hosts, their permissions and their connections."""
 
+from twisted.internet.defer import Deferred
+
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.journal.records.access import PermissionRecord
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.cells.vhost_making import grant_all
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import boolean, tags, text
 from gateway.management.http.call import Call
@@ -42,6 +44,8 @@ def put_vhost(call: Call, name: str) -> Reply:
     queue_type = text(fields, "default_queue_type") if "default_queue_type" in fields else None
     existed = name in broker.vhost_by_name
     plugins = _plugins(fields)
+    if not existed:
+        _require_own_cell(call, name)
     if existed and plugins:
         raise bad_request("plugins of an existing virtual host are changed with PUT /api/plugins/VHOST/NAME")
     if existed:
@@ -54,7 +58,8 @@ def put_vhost(call: Call, name: str) -> Reply:
             default_queue_type=queue_type or "",
             plugins=plugins,
         )
-        _grant_all(call, name)
+        if call.context.cells is None or call.context.cells.is_first:
+            grant_all(call.context, name, call.principal.name)
     if "trace_table" in fields:
         broker.trace_to_table(name, trace_table)
     if "tracing" in fields and tracing != broker.vhost(name).record.tracing:
@@ -63,9 +68,17 @@ def put_vhost(call: Call, name: str) -> Reply:
 
 
 @routes.delete("/vhosts/<name>", level=AccessLevel.ADMINISTRATOR)
-def delete_vhost(call: Call, name: str) -> None:
+def delete_vhost(call: Call, name: str) -> "Deferred[None] | None":
     """Delete a virtual host with everything in it, unless it is protected."""
-    _existing(call, name)
+    vhost, cells = _existing(call, name), call.context.cells
+    if cells is None or vhost.record.is_protected:
+        _delete(call, name)
+        return None
+    return cells.mark_deleting(name).addCallback(lambda _: _delete(call, name))
+
+
+def _delete(call: Call, name: str) -> None:
+    call.context.touch()
     try:
         call.broker.delete_vhost(name)
     except PreconditionFailed as refusal:
@@ -151,8 +164,12 @@ def _plugins(fields: Fields) -> dict[str, Fields]:
     return plugins
 
 
-def _grant_all(call: Call, name: str) -> None:
-    """Grant the creator of a virtual host all permissions in it, as in RabbitMQ."""
-    user = call.principal.name
-    if call.broker.directory.user(user) is not None:
-        call.broker.directory.put_permission(PermissionRecord(name, user, ".*", ".*", ".*"))
+def _require_own_cell(call: Call, name: str) -> None:
+    """Require that a new virtual host belongs to this cell, if there are several. :raises HttpError: if not."""
+    cells = call.context.cells
+    if cells is None:
+        return
+    if cells.is_being_deleted(name):
+        raise bad_request(f"vhost '{name}' is being deleted, try again later")
+    if cells.cell_of(name) != cells.own:
+        raise bad_request(f"vhost '{name}' does not belong to cell {cells.own} of the cluster; try again")

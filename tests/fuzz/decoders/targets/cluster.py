@@ -5,11 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_batch
+from gateway.cluster.cells.shared_records import SharedRecord, decode_shared, encode_shared
+from gateway.cluster.cells.vhost_records import VhostPlace, VhostState, decode_place, encode_place
 from gateway.cluster.errors import ClusterMismatch, LogDamaged, LogGap
 from gateway.cluster.leadership import Lease, Member, Role
 from gateway.cluster.leadership.lease import decode_lease, encode_lease
 from gateway.cluster.leadership.maintenance import decode_instance, encode_instance
 from gateway.cluster.leadership.member import decode_member, encode_member
+from gateway.cluster.metadata import Revision
 from gateway.cluster.queue_log import Epoch, QueueId
 from gateway.cluster.replication.step_codec import StepEncoder, decode_step
 from gateway.kernel.errors import ConfigurationError, StorageError
@@ -28,6 +31,7 @@ from gateway.kernel.journal.changes import (
 from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.journal.stored_changes import message_of
 from gateway.kernel.messages.stored_message import StoredMessage
+from gateway.node.cluster.cell_map import decode_question, encode_question
 from gateway_jetstream.client.addresses import parse_address
 from gateway_jetstream.client.conversation import NatsConversation
 from gateway_jetstream.client.nkeys import parse_credentials, parse_seed
@@ -168,6 +172,11 @@ def _nodes(data: bytes) -> None:
     lease = decode_lease(data)
     require(lease is None or decode_lease(encode_lease(lease)) == lease, "a lease is the same", lease)
     name = decode_instance(data)
+    place, shared = decode_place(data), decode_shared(data)
+    question = decode_question(data)
+    require(question is None or decode_question(encode_question(*question)) == question, "a question is the same")
+    require(place is None or decode_place(encode_place(place)) == place, "a place is the same", place)
+    require(shared is None or decode_shared(encode_shared(shared)) == shared, "a shared record is the same", shared)
     checked = decode_checked(data)
     require(decode_checked(encode_checked(checked)) == checked, "the servers are the same", checked)
     require(name is None or decode_instance(encode_instance(name)) == name, "a name is the same", name)
@@ -260,11 +269,16 @@ TARGETS: Final = (
             "gateway.cluster.leadership.lease:decode_lease",
             "gateway_jetstream.ports.server_checks:decode_checked",
             "gateway.cluster.leadership.maintenance:decode_instance",
+            "gateway.node.cluster.cell_map:decode_question",
+            "gateway.cluster.cells.vhost_records:decode_place", "gateway.cluster.cells.shared_records:decode_shared",
         ),
         lambda: (
             encode_member(Member("a", "i1", ("h", 1), {"amqp": ("h", 5672)}, "1.0", 7, Role.LEADER, False)),
             encode_lease(Lease("a", "i1", Epoch(9), ("::1", 25672), True)),
             encode_instance("i1"),
+            encode_question("vhosts", Revision(7)),
+            encode_place(VhostPlace(2, VhostState.DELETING)),
+            encode_shared(SharedRecord(Epoch(9), b"entity")),
             encode_checked({"http://10.0.0.1:8222": "n1"}),
         ),
         TOKENS,

@@ -11,6 +11,7 @@ from gateway.kernel.broker.connections import TlsInfo
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net import proxy_header
 from gateway.net.forwarding.introduction import encode_introduction, parse_introduction
+from gateway.net.forwarding.routing import FIRST_CELL
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.introduced import IntroducedClient
 from gateway.net.not_ready import NotReadyFactory
@@ -75,7 +76,7 @@ def _forwarding(data: bytes) -> None:
     def outcome(pieces: Sequence[bytes]) -> object:
         client = _Recorder()
         transport: Any = StringTransport()
-        factory = ForwardedFactory(_SECRET, lambda: {"amqp": _recorder(client)}, FakeClock())
+        factory = ForwardedFactory(_SECRET, lambda cell: {"amqp": _recorder(client)}, FakeClock())
         transport.protocol = factory.buildProtocol(None)
         transport.protocol.makeConnection(transport)
         for piece in pieces:
@@ -88,6 +89,7 @@ def _forwarding(data: bytes) -> None:
     lines = tuple(encode_introduction(_SECRET, "amqp", is_resumed=is_resumed) for is_resumed in (False, True))
     is_known = data.startswith(lines)
     is_taken = not refused(taken) and taken is not None and (taken.listener, taken.node) == ("amqp", "")
+    is_taken = is_taken and taken.cell == FIRST_CELL
     is_taken = is_taken and b" =" not in data[: data.index(b"\n")]
     require(is_taken is is_known, "the secret is needed", data)
 
@@ -221,6 +223,7 @@ TARGETS: Final = (
             encode_introduction(_SECRET, "web_mqtt"),
             encode_introduction(_SECRET, "amqp", is_resumed=True) + b"PROXY TCP4 192.0.2.7 198.51.100.1 1 5672\r\nAMQP",
             encode_introduction(_SECRET, "amqp", "node b"),
+            encode_introduction(_SECRET, "amqp", "b", is_resumed=True, cell=12),
             encode_introduction(_SECRET, "amqp", "b", client=_SECURE)
             + b"PROXY TCP4 192.0.2.7 198.51.100.1 1 2\r\nAMQP",
             encode_introduction("f" * 32, "amqp"),

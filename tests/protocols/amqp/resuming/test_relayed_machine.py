@@ -8,7 +8,8 @@ from pamqp import commands
 
 from gateway_amqp.content import BODY, HEADER, METHOD
 from gateway_amqp.methods import decode_method, encode_method
-from gateway_amqp.resuming.relayed_connection import RelayedConnection, RelayStage
+from gateway_amqp.resuming.relay_stage import RelayStage
+from gateway_amqp.resuming.relayed_connection import RelayedConnection
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from tests.protocols.amqp.resuming.model_leader import FrameCutter, Log, ModelLeader, content
 

@@ -1,0 +1,32 @@
+"""The place of a node in a cluster with several cells, as the node sees it."""
+
+from typing import Protocol
+
+from gateway.kernel.broker.broker import Broker
+from gateway.management.cells.cells import Cells
+
+
+class CellPlace(Protocol):
+    """The cell that a node leads.
+
+    ``is_first``: it is the cell that has the users and all else that has no virtual host. ``api`` is what the HTTP API
+    uses.
+    """
+
+    @property
+    def is_first(self) -> bool:
+        """See the class."""
+        ...
+
+    @property
+    def api(self) -> Cells:
+        """See the class."""
+        ...
+
+    def has(self, vhost: str) -> bool:
+        """Whether a virtual host of the settings belongs to this cell."""
+        ...
+
+    def take(self, broker: Broker) -> None:
+        """Make the broker have what the records of the cluster say; called once, after its recovery."""
+        ...

@@ -1,0 +1,256 @@
+"""The seat of a node in a cluster with several cells: the cell that it leads, and what it tells the others."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.internet.defer import Deferred
+
+from gateway.cluster.cells import SharedWriter, VhostState
+from gateway.cluster.leadership import LEADER_LOG
+from gateway.cluster.metadata import Key
+from gateway.cluster.queue_log import Epoch
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.clock import Clock
+from gateway.kernel.events import Event
+from gateway.kernel.journal.changes import Put, Removed
+from gateway.kernel.journal.entity_codec import encode_entity
+from gateway.kernel.journal.records.access import PermissionRecord, TopicPermissionRecord, UserRecord
+from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.logs import StructuredLog
+from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
+from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
+
+if TYPE_CHECKING:
+    pass
+
+_log: Final = StructuredLog("cluster")
+
+Ask = Callable[[int, CellQuestion, CellAnswer], CellFlow]
+"""Asks the leader of a cell."""
+
+
+class CellSeat:
+    """The seat of the node of one cell while it leads, in the ``epoch`` of its claim. ``map`` has the other cells."""
+
+    def __init__(self, cell: int, epoch: Epoch, map: CellMap, clock: Clock, ask: Ask) -> None:
+        self.own = cell
+        self.is_first = cell == LEADER_LOG
+        self._epoch = epoch
+        self._map = map
+        self._clock = clock
+        self._ask = ask
+        self._broker: Broker | None = None
+        self._writer: SharedWriter | None = None
+        #: The keys of what has changed and is not in the log yet.
+        self._unsettled: Counter[Key] = Counter()
+
+    @property
+    def api(self) -> "CellSeat":
+        """This seat, as the HTTP API uses it."""
+        return self
+
+    # At the start of the node
+
+    def has(self, vhost: str) -> bool:
+        """Whether a virtual host of the settings belongs to this cell."""
+        cell = self._map.cell_of(vhost)
+        return self.is_first if cell is None else cell == self.own
+
+    def take(self, broker: Broker) -> None:
+        """Make the broker have what the records say; called once, after its recovery."""
+        self._broker = broker
+        broker.events.subscribe(self._vhost_event)
+        if self.is_first:
+            broker.events.subscribe(self._shared_event)
+            self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
+            broker.journal.when_durable(broker.journal.pending_lsn, self._writer.compare)
+            for name in broker.vhost_by_name:
+                self._run(self._map.vhosts.make(name, self.own))
+            broker.clock.background.add(self._removing_stale_permissions(broker))
+            return
+        broker.directory.is_copy = broker.parameters.are_global_copies = True
+        for entity in self._map.entities():
+            self._apply(broker, key_of(entity), entity)
+        for name in self._map.vhosts.names_in(self.own):
+            self._take_vhost(broker, name)
+        for name in broker.vhost_by_name:
+            if self._map.cell_of(name) != self.own:
+                _log.error("a virtual host of this cell has no record", vhost=name, cell=self.own)
+
+    def _take_vhost(self, broker: Broker, name: str) -> None:
+        """Make or delete a virtual host that a former leader has not."""
+        place = self._map.vhosts.place_of(name)
+        assert place is not None
+        if place.state is VhostState.MADE:
+            broker.declare_vhost(name)
+        elif name in broker.vhost_by_name:
+            broker.protect_vhost(name, False)
+            broker.delete_vhost(name)
+        else:
+            self._run(self._map.vhosts.remove(name))
+
+    def close(self) -> None:
+        """Write nothing more, and apply nothing more."""
+        self._broker = None
+        if self._writer is not None:
+            self._writer.close()
+
+    # What the records say
+
+    def shared_changed(self, key: Key) -> None:
+        """Take over a change of what all cells share; the first cell writes what a deposed leader wrote over."""
+        broker = self._broker
+        if broker is None:
+            return
+        if self._writer is not None:
+            if not self._unsettled[key]:
+                self._writer.repair(key)
+            return
+        record = self._map.shared.by_key.get(key)
+        self._apply(broker, key, None if record is None else entity_of(key, record))
+        broker.journal.flush()
+
+    def _apply(self, broker: Broker, key: Key, entity: Entity | None) -> None:
+        if key[0] == ParameterRecord.kind:
+            broker.parameters.take(key[1:], entity if isinstance(entity, ParameterRecord) else None)
+        elif entity is None:
+            broker.directory.apply(Removed(key[0], key[1:]))
+        else:
+            broker.directory.apply(Put(entity))
+
+    def vhost_changed(self, name: str) -> None:
+        """Remove the permissions of a virtual host that was deleted in another cell."""
+        broker = self._broker
+        if broker is None or not self.is_first or name in broker.vhost_by_name or self._map.cell_of(name) is not None:
+            return
+        broker.clock.background.add(broker.directory.removing_vhost(name))
+
+    def _removing_stale_permissions(self, broker: Broker) -> Iterator[None]:
+        """Return the steps that remove the permissions of virtual hosts that no cell has."""
+        directory = broker.directory
+        named = {each.vhost for each in directory.permissions} | {each.vhost for each in directory.topic_permissions}
+        for name in named:
+            if name not in broker.vhost_by_name and self._map.cell_of(name) is None:
+                yield from directory.removing_vhost(name)
+
+    # What the broker does
+
+    def _vhost_event(self, event: Event) -> None:
+        if event.name == "vhost.created" and self.is_first:
+            self._when_durable(lambda: self._run(self._map.vhosts.make(event.vhost, self.own)))
+        elif event.name == "vhost.deleted":  # its record is removed in this turn, after the event
+            self._clock.call_later(0, lambda: self._when_durable(partial(self._remove_record, event.vhost)))
+
+    def _remove_record(self, vhost: str) -> None:
+        self._run(self._map.vhosts.remove(vhost))
+
+    def _shared_event(self, event: Event) -> None:
+        for key in _keys_of(event):
+            self._unsettled[key] += 1
+            self._when_durable(partial(self._settled, key))
+
+    def _settled(self, key: Key) -> None:
+        self._unsettled[key] -= 1
+        if self._writer is not None and not self._unsettled[key]:
+            del self._unsettled[key]
+            self._writer.write(key)
+
+    def _when_durable(self, call: Callable[[], None]) -> None:
+        broker = self._broker
+        if broker is not None:
+            broker.journal.when_durable(broker.journal.pending_lsn, call)
+
+    def _run(self, change: Any) -> None:  # Any: a coroutine of the records
+        """Make a change of the records; the next leader of the cell makes one that has failed."""
+        done: Deferred[object] = Deferred.fromCoroutine(change)
+        done.addErrback(lambda failure: _log.warning("a record was not written", reason=str(failure.value)))
+
+    # The source of what all cells share
+
+    def entity(self, key: Key) -> bytes | None:
+        """Return an entity of the broker, as the store encodes it."""
+        broker = self._broker
+        found = None if broker is None else _found(broker, key)
+        return None if found is None else encode_entity(found)
+
+    def keys(self) -> set[Key]:
+        """Return the keys of all of them."""
+        broker = self._broker
+        if broker is None:
+            return set()
+        shared = (each for each in broker.parameters.values() if not each.vhost)
+        return {key_of(entity) for entity in (*broker.directory.entities(), *shared)}
+
+    # For the HTTP API
+
+    @property
+    def others(self) -> Sequence[int]:
+        """The numbers of the other cells."""
+        return [cell for cell in self._map.cells if cell != self.own]
+
+    def cell_of(self, vhost: str) -> int | None:
+        """Return the cell of a virtual host; ``None`` if it does not exist."""
+        return self._map.cell_of(vhost)
+
+    def is_being_deleted(self, vhost: str) -> bool:
+        """Whether a virtual host is being deleted."""
+        place = self._map.vhosts.place_of(vhost)
+        return place is not None and place.state is VhostState.DELETING
+
+    def place(self, vhost: str) -> "Deferred[int]":
+        """Choose the cell of a new virtual host; return it once all nodes know."""
+        return Deferred.fromCoroutine(self._placing(vhost))
+
+    async def _placing(self, vhost: str) -> int:
+        place, revision = await self._map.vhosts.make(vhost, self._map.emptiest())
+        known: Deferred[None] = Deferred()
+        self._map.when_vhost_known(revision, lambda: known.callback(None))
+        await known
+        return place.cell
+
+    def mark_deleting(self, vhost: str) -> "Deferred[None]":
+        """Note that a virtual host of this cell is being deleted, before it is."""
+        return Deferred.fromCoroutine(self._map.vhosts.mark_deleting(vhost))
+
+    def when_shared(self, call: Callable[[], None]) -> None:
+        """Call back once the leaders of the other cells know of all changes of users and the like so far."""
+        if self._writer is None:
+            call()
+        else:
+            self._writer.when_written(lambda revision: self._map.when_shared_known(revision, call))
+
+    def ask(self, cell: int, question: CellQuestion, answer: CellAnswer) -> CellFlow:
+        """Let the leader of another cell answer a request."""
+        return self._ask(cell, question, answer)
+
+
+def _found(broker: Broker, key: Key) -> Entity | None:
+    """Return an entity of a broker by the key of its shared record."""
+    kind, *parts = key
+    directory = broker.directory
+    if kind == UserRecord.kind:
+        return directory.user(parts[0])
+    if kind == PermissionRecord.kind:
+        return directory.permission(parts[0], parts[1])
+    if kind == TopicPermissionRecord.kind:
+        of_vhost = directory.topic_permissions_of(parts[0], parts[1])
+        return next((each for each in of_vhost if each.exchange == parts[2]), None)
+    if kind == ParameterRecord.kind:
+        return broker.parameters.get(tuple(parts))
+    return next((each for each in directory.entities() if key_of(each) == key), None)
+
+
+def _keys_of(event: Event) -> Sequence[Key]:
+    """Return the keys of what an event says has changed, if all cells share it."""
+    if event.name.startswith(("user.created", "user.deleted", "user.tags.", "user.password.", "user.limits.")):
+        return [(UserRecord.kind, event.subject)]
+    if event.name.startswith("permission."):
+        return [(PermissionRecord.kind, event.vhost, event.subject)]
+    if event.name.startswith("topic.permission."):
+        return [(TopicPermissionRecord.kind, event.vhost, event.subject, str(event.details["exchange"]))]
+    if event.name.startswith("parameter.") and not event.vhost:
+        return [(ParameterRecord.kind, "", str(event.details["component"]), event.subject)]
+    return []
