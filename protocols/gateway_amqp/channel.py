@@ -294,9 +294,10 @@ class Channel:
             count = number - self._answered if is_multiple else 1
             self._confirmed += count
             self._traffic.confirmed += count
+            self._scope.acknowledge(number, is_multiple)
+        else:
+            self._scope.reply(commands.Basic.Nack(number, is_multiple))
         self._answered = number
-        answer = commands.Basic.Ack if is_accepted else commands.Basic.Nack
-        self._scope.reply(answer(number, is_multiple))
 
     # The channel, confirm and tx classes
 

@@ -14,7 +14,6 @@ from gateway_amqp.splices import check_table
 from gateway_amqp.tables import (
     CutShort,
     MalformedField,
-    Timestamp,
     datetime_of,
     decode_table,
     encode_short_text,
@@ -22,6 +21,7 @@ from gateway_amqp.tables import (
     read_short_text,
     seconds_of,
 )
+from gateway_amqp.timestamp import Timestamp
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 """(raw, position) -> (value, position of the next property)."""

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from gateway.kernel.errors import ProtocolViolation
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Value
+from gateway_amqp.timestamp import Timestamp
 
 MAX_DEPTH: Final = 64
 """The nesting limit of tables and arrays; RabbitMQ has none, but Python's stack is limited."""
@@ -30,10 +31,6 @@ class MalformedField(ProtocolViolation):
 
 class CutShort(MalformedField):
     """A value that claims to be longer than its container."""
-
-
-class Timestamp(int):
-    """Seconds since 1970 out of the range of datetime; encoded unchanged (``T``)."""
 
 
 # ---------------------------------------------------------------- decoding

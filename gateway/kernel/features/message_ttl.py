@@ -62,7 +62,7 @@ class MessageTtl(Dropping):
         lives_ms = self._ttl_ms
         own_ms = entry.message.header.expiration_ms
         if own_ms is not None and own_ms < lives_ms:
-            lives_ms = own_ms
+            lives_ms = float(own_ms)
         return DeathReason.EXPIRED if entry.enqueued_at_ms + lives_ms <= self._journal.now_ms else None
 
     def taken(self) -> None:

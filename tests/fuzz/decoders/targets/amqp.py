@@ -15,7 +15,8 @@ from gateway_amqp.methods import MalformedMethod, UnknownMethod, decode_method, 
 from gateway_amqp.offsets import split_around_offset
 from gateway_amqp.properties import decode_properties, encode_properties, ends_at, scan_properties, splice_property
 from gateway_amqp.publishing import parse_publish
-from gateway_amqp.tables import MalformedField, Timestamp, decode_table, encode_table
+from gateway_amqp.tables import MalformedField, decode_table, encode_table
+from gateway_amqp.timestamp import Timestamp
 from tests.fuzz.decoders.corpus import frames_of
 from tests.fuzz.decoders.laws import attempt, refused, require, require_same
 from tests.fuzz.decoders.target import Target
