@@ -123,15 +123,14 @@ class TurnBudget:
 
     def caused_by(self, work: PendingWork, steps: Iterator[None]) -> Iterator[None]:
         """Return the same steps; work that they leave pending is caused by ``work``, not by the request at hand."""
-        caused: PendingWork | None
         while True:
-            former, self.pending = self.pending, None
+            former = self.take_pending()
             try:
                 next(steps)
             except StopIteration:
                 return
             finally:
-                caused, self.pending = self.pending, former
+                caused, self.pending = self.take_pending(), former
                 if caused is not None:
                     work.cause(caused)
             yield
