@@ -221,6 +221,7 @@ def test_a_declaration_waits_for_the_deletion_of_the_queue_of_that_name(
     assert not gateway.vhost.queue("q").is_durable
 
 
+@pytest.mark.source
 @pytest.mark.parametrize("end", ["rollback", "loss of the connection"])
 def test_the_messages_of_a_large_dropped_transaction_are_freed_in_slices(
     gateway: Gateway, peer: Peer, clock: TickingClock, end: str, monkeypatch: pytest.MonkeyPatch

@@ -110,6 +110,7 @@ def test_events_after_those_that_were_left_out_are_noted(broker: MemoryBroker) -
     assert [(event.kind, event.queue) for event in only_trace(broker).events][-1] == ("settle", "wide700")
 
 
+@pytest.mark.source
 def test_the_trace_table_encodes_few_events_at_once(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
     encode = trace_table._ENCODE

@@ -347,6 +347,7 @@ def test_a_stomp_commit_without_many_queues_is_done_in_one_turn(store: StepStore
     assert [size for size in store.sizes if size > 1] == [1000]
 
 
+@pytest.mark.source
 def test_an_error_of_a_queue_is_contained(gateway: Gateway, peer: Peer, clock: TickingClock) -> None:
     bind_many(gateway.vhost, is_durable=False)
     broken: Any = gateway.vhost.queue(f"q{QUEUES - 1}")

@@ -72,8 +72,9 @@ def test_every_listed_module_is_compiled_and_none_beside_the_source(
     assert [path for folder in folders for path in (ROOT / folder).rglob("*.so")] == []
 
 
-def test_the_kernel_and_the_protocols_pass_their_tests_compiled(environment: Mapping[str, str]) -> None:
+@pytest.mark.parametrize("tests", ["tests/kernel tests/protocols tests/net/test_syscalls.py", "tests/behaviour"])
+def test_the_compiled_packages_pass_tests_of_the_source(environment: Mapping[str, str], tests: str) -> None:
     # independent of the options of the outer make; few examples, and the tests of volume ran as source
-    tests = "ARGS=-m 'not volume' tests/kernel tests/protocols tests/net/test_syscalls.py"
-    output = make("test-wheel", tests, "PROFILE=quick", **{effort.VARIABLE: "little"})
+    chosen = f"ARGS=-m 'not volume and not source' {tests}"
+    output = make("test-wheel", chosen, "PROFILE=quick", **{effort.VARIABLE: "little"})
     assert " passed" in output.splitlines()[-1], output[-5000:]
