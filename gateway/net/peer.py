@@ -63,7 +63,7 @@ class PeerProtocol(Protocol):
         self._port = 0
         self.quiet = 0
         self.silent = 0
-        self._is_in_flow = False
+        self._is_in_flow = self._is_held_back = False
         self._broker = broker
         self._turn = turn
         self._log = log
@@ -268,7 +268,15 @@ class PeerProtocol(Protocol):
     def force_close(self, reason: str) -> None:
         """Close the connection from the server's side."""
         self.machine.force_close(reason)
+        if self._is_held_back:  # the client's answer is awaited
+            self._is_held_back = False
+            self.update_reading()
         self._turn.touch()
+
+    def hold_back(self) -> None:
+        """Read nothing more from the peer, and handle no more of what was read, until it is closed from this side."""
+        self._is_held_back = True
+        self.update_reading()
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
@@ -296,7 +304,8 @@ class PeerProtocol(Protocol):
         """
         broker, io, machine = self._broker, self.io, self.machine
         must_wait = (
-            io.outbox.size > FLOOD
+            self._is_held_back
+            or io.outbox.size > FLOOD
             or (machine.has_published and bool(broker.alarms))
             or self.name in broker.archive_context.blocked_publishers
             or (broker.journal.disk_backlog.is_large and self._must_wait_for_disk)

@@ -25,6 +25,7 @@ from gateway.node.defaults import apply_vhost_settings, create_defaults, everyth
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
+from gateway.node.last_confirms import LastConfirms
 from gateway.node.metrics import metric_sources, metrics_factory, start_pushes
 from gateway.node.parts import NodeParts
 from gateway.node.protocols import LISTENERS
@@ -175,6 +176,10 @@ class Node:
             self._close(done)
             return
         self._parts.bridges.stop()
+        self._turn.end()
+        LastConfirms(self.broker, self._reactor).wait(partial(self._close_connections, done))
+
+    def _close_connections(self, done: Callable[[], None]) -> None:
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
         self._turn.end()
         self._wait_for_disconnects(self._reactor.seconds() + _DISCONNECT_TIMEOUT_S, done)

@@ -159,6 +159,10 @@ class Peer(Protocol):
         """Close the connection and send the reason to the client."""
         ...
 
+    def hold_back(self) -> None:
+        """Read nothing more from the client until ``force_close``."""
+        ...
+
     def update_flow_control(self) -> None:
         """Check again whether publishes are blocked: an alarm was raised or cleared, or the disk caught up."""
         ...
