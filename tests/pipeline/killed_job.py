@@ -1,8 +1,9 @@
-"""A streaming query as a separate program, for tests that kill it: from a stream to Parquet files or to a queue.
+"""Streaming queries as a separate program, for tests that kill it: from a stream to Parquet files and to queues.
 
-    python -m tests.pipeline.killed_job URL STREAM CHECKPOINT TARGET
+    python -m tests.pipeline.killed_job URL STREAM DIRECTORY TARGET...
 
-``TARGET`` is ``queue:NAME``, or a directory. It runs until it is killed, or the query fails.
+``TARGET`` is ``queue:NAME``, or a directory; the checkpoint of each query is in ``DIRECTORY``, with its number as name.
+It runs until it is killed, or a query fails.
 """
 
 import sys
@@ -13,18 +14,20 @@ from gateway_spark.session import session
 ROWS_PER_BATCH = "500"
 
 
-def main(url: str, stream: str, checkpoint: str, target: str) -> None:
-    """Run the query."""
+def main(url: str, stream: str, directory: str, *targets: str) -> None:
+    """Run a query for each target."""
     spark = session("killed")
     options = {"url": url, "queue": stream, "startingOffsets": "earliest", "maxOffsetsPerTrigger": ROWS_PER_BATCH}
     frame = spark.readStream.format("gateway").options(**options).load()
-    kind, _, queue = target.partition(":")
-    if kind == "queue":
-        rows = frame.selectExpr("body", f"'{queue}' AS routing_key")
-        writer = rows.writeStream.format("gateway").options(url=url, exchange="", producerName="killed")
-    else:
-        writer = frame.select("offset", "body").writeStream.format("parquet").option("path", target)
-    writer.option("checkpointLocation", checkpoint).start().awaitTermination()
+    for number, target in enumerate(targets):
+        kind, _, queue = target.partition(":")
+        if kind == "queue":
+            rows = frame.selectExpr("body", f"'{queue}' AS routing_key")
+            writer = rows.writeStream.format("gateway").options(url=url, exchange="", producerName="killed")
+        else:
+            writer = frame.select("offset", "body").writeStream.format("parquet").option("path", target)
+        writer.option("checkpointLocation", f"{directory}/{number}").start()
+    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":

@@ -1,62 +1,40 @@
-"""A standalone Spark cluster on the loopback interface: one master and one worker, from the installed package."""
+"""A standalone Spark cluster on the loopback interface: one master and one worker.
 
-import os
-import re
-import signal
-import subprocess
-import sys
+Both are in the session's JVM, which saves the starts of two more, each preceded by that of Spark's launcher. The
+executors that the worker starts are processes, as in any cluster.
+"""
+
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import pyspark
+from pyspark.sql import SparkSession
 
-from tests.waiting import wait_until
-
-START_TIMEOUT_S: Final = 90.0
-
-DEPLOY: Final = "org.apache.spark.deploy"
-
-HOME: Final = Path(pyspark.__file__).parent
+HOST: Final = "127.0.0.1"
+ANY_PORT: Final = 0
+CORES: Final = 1
+MEMORY_MB: Final = 1024
 
 
 @contextmanager
-def standalone(directory: Path) -> Iterator[str]:
+def standalone(spark: SparkSession, directory: Path) -> Iterator[str]:
     """Run a cluster within the block; yield the URL of its master. All its processes end with the block."""
-    groups: list[int] = []
+    jvm: Any = spark.sparkContext._jvm
+    deploy = jvm.org.apache.spark.deploy
+    conf = jvm.org.apache.spark.SparkConf(False).set("spark.local.dir", str(directory / "local"))
+    master = deploy.master.Master.startRpcEnvAndEndpoint(HOST, ANY_PORT, ANY_PORT, conf)._1()
+    url = f"spark://{master.address().hostPort()}"
+    masters = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+    masters[0] = url
+    none = jvm.scala.Option.empty()
+    place = str(directory / "work")
+    worker = deploy.worker.Worker.startRpcEnvAndEndpoint(
+        HOST, ANY_PORT, ANY_PORT, CORES, MEMORY_MB, masters, place, none, conf, none
+    )
     try:
-        log = _start(directory, groups, "master", f"{DEPLOY}.master.Master", "--port", "0")
-        url = _wait_for(log, r"Starting Spark master at (spark://\S+)")
-        log = _start(directory, groups, "worker", f"{DEPLOY}.worker.Worker", "--cores", "1", "--memory", "1g", url)
-        _wait_for(log, r"(Successfully registered) with master")
         yield url
     finally:
-        for group in groups:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
-
-
-def _start(directory: Path, groups: list[int], name: str, *words: str) -> Path:
-    """Start a Spark daemon in its own process group; return its log."""
-    main, *options = words
-    here = ["--host", "127.0.0.1", "--webui-port", "0"]
-    command = [str(HOME / "bin" / "spark-class"), main, *here, *options]
-    places = {"SPARK_WORKER_DIR": str(directory / "work"), "SPARK_LOCAL_DIRS": str(directory / "local")}
-    environment = {**os.environ, **places, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    log = directory / f"{name}.log"
-    with log.open("wb") as output:
-        child = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
-    groups.append(child.pid)
-    return log
-
-
-def _wait_for(log: Path, pattern: str) -> str:
-    """Wait until a log matches a pattern; return the pattern's group."""
-    found = wait_until(
-        lambda: re.search(pattern, log.read_text(errors="replace")),
-        lambda: log.read_text(errors="replace"),
-        timeout_s=START_TIMEOUT_S,
-    )
-    assert found is not None
-    return found[1]
+        for each in (worker, master):  # a worker that loses its master ends its JVM
+            each.shutdown()
+            each.awaitTermination()

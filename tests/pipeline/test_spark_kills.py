@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,21 +19,12 @@ from tests.pipeline.stream_broker import StreamBroker, stream_broker
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-#: Messages at the start, and those published between the kills: more than are read before the last kill.
-FIRST, MORE = 6_000, 6_000
+#: Messages at the start, and those published between the kills: more than the faster query reads before the last kill.
+FIRST, MORE = 6_000, 10_000
 
 PATIENCE_S = 120.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[StreamBroker]:
-    """A gateway with fixed ports across restarts, with the stream ``numbers``."""
-    with stream_broker(tmp_path / "gateway", f"management.port={free_port()}") as broker:
-        broker.declare_stream("numbers")
-        broker.publish("numbers", bodies(0, FIRST))
-        yield broker
 
 
 def bodies(begin: int, end: int) -> Iterator[bytes]:
@@ -40,16 +32,16 @@ def bodies(begin: int, end: int) -> Iterator[bytes]:
 
 
 class Job:
-    """The query as a process group with Spark's JVM and workers, restarted as often as needed."""
+    """The queries as a process group with Spark's JVM and workers, restarted as often as needed."""
 
-    def __init__(self, broker: StreamBroker, directory: Path, target: str) -> None:
-        self.checkpoint = directory / "checkpoint"
+    def __init__(self, broker: StreamBroker, directory: Path, *targets: str) -> None:
+        self.checkpoints = [directory / str(number) for number in range(len(targets))]
         self._log = directory / "job.log"
-        self._command = [broker.options()["url"], "numbers", str(self.checkpoint), target]
+        self._command = [broker.options()["url"], "numbers", str(directory), *targets]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the query; it continues at its checkpoint."""
+        """Start the queries; each continues at its checkpoint."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(PIPELINE), str(PROJECT)))}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -66,17 +58,17 @@ class Job:
         self._process.wait()
 
     @property
-    def batches(self) -> int:
-        """Return the number of committed batches."""
-        return sum(name.name.isdigit() for name in self.checkpoint.glob("commits/*"))
+    def batches(self) -> list[int]:
+        """Return the number of committed batches of each query."""
+        return [sum(name.name.isdigit() for name in each.glob("commits/*")) for each in self.checkpoints]
 
     def run_for(self, more: int) -> None:
-        """Wait until this many more batches are committed; a query that fails meanwhile is restarted."""
-        wanted = self.batches + more
+        """Wait until each query has committed this many more batches; queries that fail meanwhile are restarted."""
+        wanted = [count + more for count in self.batches]
 
         def is_done() -> bool:
             assert self._process is not None
-            if self.batches >= wanted:
+            if all(count >= goal for count, goal in zip(self.batches, wanted, strict=True)):
                 return True
             if self._process.poll() is not None:
                 self.start()
@@ -85,42 +77,59 @@ class Job:
         wait_until(is_done, lambda: self._log.read_text(errors="replace")[-5000:], timeout_s=PATIENCE_S)
 
 
-def endure(broker: StreamBroker, job: Job) -> None:
-    """Kill the broker, then the driver, each during batches and while more messages arrive."""
-    try:
-        job.start()
-        job.run_for(3)
-        broker.gateway.restart()
-        broker.publish("numbers", bodies(FIRST, FIRST + MORE))
-        job.run_for(3)
-    finally:
-        job.kill()
-    assert job.batches * int(ROWS_PER_BATCH) < FIRST + MORE, "it died during a batch"
+class Killed(NamedTuple):
+    """The broker with the stream ``numbers``, and the killed job with the directory and the queue that it wrote to."""
+
+    broker: StreamBroker
+    job: Job
+    files: str
+    queue: str
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+    """Kill the broker, then the driver, each during batches of both queries and while more messages arrive.
+
+    The broker has fixed ports across restarts. Both queries are in one driver, as its start takes longer than they do.
+    """
+    directory = tmp_path_factory.mktemp("kills")
+    files, queue = str(directory / "out"), "copied"
+    with stream_broker(directory / "gateway", f"management.port={free_port()}") as broker:
+        broker.declare_stream("numbers")
+        broker.declare_stream(queue)
+        broker.publish("numbers", bodies(0, FIRST))
+        job = Job(broker, directory, files, f"queue:{queue}")
+        try:
+            job.start()
+            job.run_for(3)
+            broker.gateway.restart()
+            broker.publish("numbers", bodies(FIRST, FIRST + MORE))
+            job.run_for(3)
+        finally:
+            job.kill()
+        assert max(job.batches) * int(ROWS_PER_BATCH) < FIRST + MORE, "it died during a batch"
+        yield Killed(broker, job, files, queue)
 
 
 def finish(
-    spark: SparkSession, broker: StreamBroker, job: Job, format: str, columns: list[str], **options: str
+    spark: SparkSession, broker: StreamBroker, checkpoint: Path, format: str, columns: list[str], **options: str
 ) -> None:
     """Read the rest, from the same checkpoint."""
     rows = spark.readStream.format("gateway").options(**broker.options(queue="numbers")).load().selectExpr(*columns)
-    writer = rows.writeStream.format(format).options(**options).option("checkpointLocation", str(job.checkpoint))
+    writer = rows.writeStream.format(format).options(**options).option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def test_a_stream_is_written_to_files_exactly_once(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
-    out = str(tmp_path / "out")
-    job = Job(broker, tmp_path, out)
-    endure(broker, job)
-    finish(spark, broker, job, "parquet", ["offset", "body"], path=out)
-    rows = spark.read.parquet(out).collect()
+def test_a_stream_is_written_to_files_exactly_once(spark: SparkSession, killed: Killed) -> None:
+    finish(spark, killed.broker, killed.job.checkpoints[0], "parquet", ["offset", "body"], path=killed.files)
+    rows = spark.read.parquet(killed.files).collect()
     assert sorted((row.offset, bytes(row.body)) for row in rows) == list(enumerate(bodies(0, FIRST + MORE)))
 
 
-def test_a_stream_is_written_to_a_queue_exactly_once(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
-    broker.declare_stream("copied")
-    job = Job(broker, tmp_path, "queue:copied")
-    endure(broker, job)
+def test_a_stream_is_written_to_a_queue_exactly_once(spark: SparkSession, killed: Killed) -> None:
+    broker, queue = killed.broker, killed.queue
     sink = broker.options(exchange="", producerName="killed")
-    finish(spark, broker, job, "gateway", ["body", "'copied' AS routing_key"], **sink)
-    copied = spark.read.format("gateway").options(**broker.options(queue="copied")).load().collect()
+    columns = ["body", f"'{queue}' AS routing_key"]
+    finish(spark, broker, killed.job.checkpoints[1], "gateway", columns, **sink)
+    copied = spark.read.format("gateway").options(**broker.options(queue=queue)).load().collect()
     assert sorted(bytes(row.body) for row in copied) == list(bodies(0, FIRST + MORE))

@@ -111,7 +111,7 @@ def test_presence_finds_the_gaps_of_the_stations(spark: SparkSession, published:
 
 @pytest.mark.timeout(600)
 def test_a_job_runs_on_a_standalone_cluster(
-    example: ModuleType, published: Published, readings: pandas.DataFrame, tmp_path: Path
+    spark: SparkSession, example: ModuleType, published: Published, readings: pandas.DataFrame, tmp_path: Path
 ) -> None:
     """The driver is a child of spark-submit, the tasks run in an executor of the worker."""
     source = ["--queue", "weather", "--url", published.url, "--checkpoint", str(tmp_path / "checkpoint")]
@@ -119,7 +119,7 @@ def test_a_job_runs_on_a_standalone_cluster(
     settings += ["spark.executor.memory=700m", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false"]
     settings.append(FOR_EXECUTORS)
     conf = [word for setting in settings for word in ("--conf", setting)]
-    with standalone(tmp_path) as master:
+    with standalone(spark, tmp_path) as master:
         command = [sys.executable, "-m", "gateway", "pipeline", "submit", "--master", master, *conf, "rollup"]
         ended = subprocess.run(
             [*command, *example.ROLLUP, *source, "--out", str(tmp_path / "out")],
