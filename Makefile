@@ -44,7 +44,7 @@ cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS ser
 # no group runs alone for long.
 TEST_JOBS := 4
 EARLY_GROUPS := cluster simulation durability kernel
-LATE_GROUPS := pipeline rest broker interop compiled management ui auth
+LATE_GROUPS := pipeline auth rest broker interop compiled management ui
 TEST_GROUPS := $(EARLY_GROUPS) $(LATE_GROUPS)
 TESTS_cluster := cluster clusters jetstream
 TESTS_simulation := simulation columnar archiving benchmarks soak
