@@ -79,6 +79,7 @@ class Node:
         self._vhost_access = parts.vhost_access
         self._watermarks = parts.watermarks
         self._recorder = parts.recorder
+        self._last_confirms = LastConfirms(parts.broker, reactor, parts.turn.end)
         self._is_starting = True
         self._start = Start(reactor, parts.recovery, parts.collector.tick)
         self.live_settings = LiveSettings(
@@ -176,8 +177,7 @@ class Node:
             self._close(done)
             return
         self._parts.bridges.stop()
-        self._turn.end()
-        LastConfirms(self.broker, self._reactor).wait(partial(self._close_connections, done))
+        self._last_confirms.wait(partial(self._close_connections, done))
 
     def _close_connections(self, done: Callable[[], None]) -> None:
         self.broker.connections.force_close("broker forced connection closure with reason 'shutdown'")
@@ -257,6 +257,7 @@ class Node:
     def _store_failed(self, reason: str) -> None:
         """Stop the broker: without a working store it cannot keep its guarantees."""
         _log.error("the store failed, the broker stops", reason=reason)
+        self._last_confirms.end()
         self.on_failure()
 
     def _wait_for_disconnects(self, deadline: float, done: Callable[[], None]) -> None:
