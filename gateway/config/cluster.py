@@ -72,5 +72,8 @@ class Cluster(Section):
     hold_s: Annotated[int, Field(ge=1, le=86400)] = 60
     """How long this node holds a client whose leader is lost, in seconds; 15 s at most if it waits for an answer."""
 
+    cells: Annotated[int, Field(ge=1, le=64)] = 1
+    """Number of cells: logs with a leader each, so that several nodes lead. Every virtual host is in one of them."""
+
     standby: bool = True
     """Whether this node keeps a copy of the data while it follows, so that it takes over without reading all of it."""

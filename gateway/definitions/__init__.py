@@ -1,6 +1,6 @@
 """Definitions in RabbitMQ's format: users, virtual hosts, permissions, topology, policies and parameters."""
 
-from gateway.definitions.applying import apply_definitions, steps_of
+from gateway.definitions.applying import apply_definitions, steps_of, without_vhosts
 from gateway.definitions.model import Definitions, entry_counts
 from gateway.definitions.reading import check, parse_definitions, read_definitions
 from gateway.definitions.scanning import scan
@@ -14,4 +14,5 @@ __all__ = [
     "read_definitions",
     "scan",
     "steps_of",
+    "without_vhosts",
 ]

@@ -6,7 +6,7 @@ so are bindings whose source or destination was not exported, such as those of e
 with other settings stay unchanged.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
@@ -33,15 +33,22 @@ def apply_definitions(definitions: model.Definitions, broker: Broker, source: st
         pass
 
 
-def steps_of(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str = "/") -> Iterator[None]:
+def steps_of(
+    definitions: model.Definitions,
+    broker: Broker,
+    source: str,
+    default_vhost: str = "/",
+    elsewhere: Collection[str] = (),
+) -> Iterator[None]:
     """Check and then apply definitions, one entry per step, so that other work can run between the steps.
 
-    Arguments and errors are those of ``apply_definitions``. An entry may still be refused while it is applied, if the
+    Permissions may be for virtual hosts ``elsewhere``, in other cells of a cluster. The other arguments and errors are
+    those of ``apply_definitions``. An entry may still be refused while it is applied, if the
     broker has changed since the check: then the error states that the entries before it have been applied.
     """
     users, queues = len(definitions.users), len(definitions.queues)
-    yield from validate(definitions, broker, source, default_vhost)
-    applier = _Applier(broker, Records(definitions.version, broker.parameters), default_vhost)
+    yield from validate(definitions, broker, source, default_vhost, elsewhere)
+    applier = _Applier(broker, Records(definitions.version, broker.parameters), default_vhost, elsewhere)
     yield from _apply_all(source, "users", definitions.users, applier.user)
     yield from _apply_all(source, "vhosts", definitions.vhosts, applier.vhost)
     yield from _apply_all(source, "permissions", definitions.permissions, applier.permission)
@@ -53,6 +60,20 @@ def steps_of(definitions: model.Definitions, broker: Broker, source: str, defaul
     yield from _apply_all(source, "queues", definitions.queues, applier.queue)
     yield from _apply_all(source, "bindings", definitions.bindings, applier.binding)
     _log.info("definitions applied", source=source, users=users, queues=queues)
+
+
+def without_vhosts(definitions: model.Definitions, is_elsewhere: Callable[[str], bool], default_vhost: str) -> int:
+    """Leave out what is in virtual hosts elsewhere, in other cells of a cluster; return the number of entries."""
+    count = 0
+    for category in ("exchanges", "queues", "bindings", "policies", "parameters"):
+        entries = getattr(definitions, category)
+        kept = [entry for entry in entries if not is_elsewhere(entry.vhost or default_vhost)]
+        count += len(entries) - len(kept)
+        setattr(definitions, category, kept)
+    kept_vhosts = [vhost for vhost in definitions.vhosts if not is_elsewhere(vhost.name)]
+    count += len(definitions.vhosts) - len(kept_vhosts)
+    definitions.vhosts = kept_vhosts
+    return count
 
 
 def _apply_all(source: str, category: str, entries: list[D], step: Callable[[D], None]) -> Iterator[None]:
@@ -69,10 +90,11 @@ def _apply_all(source: str, category: str, entries: list[D], step: Callable[[D],
 class _Applier:
     """Applies an entry of each category. Each method raises the broker's errors."""
 
-    def __init__(self, broker: Broker, records: Records, default_vhost: str) -> None:
+    def __init__(self, broker: Broker, records: Records, default_vhost: str, elsewhere: Collection[str]) -> None:
         self._broker = broker
         self._records = records
         self._default_vhost = default_vhost
+        self._elsewhere = elsewhere
 
     def user(self, user: model.User) -> None:
         directory = self._broker.directory
@@ -99,11 +121,11 @@ class _Applier:
             self._broker.limit_vhost(vhost.name, vhost.limits)
 
     def permission(self, permission: model.Permission) -> None:
-        record = self._records.permission(self._existing(permission.vhost), permission)
+        record = self._records.permission(self._of_any_cell(permission.vhost), permission)
         self._broker.directory.put_permission(record)
 
     def topic_permission(self, permission: model.TopicPermission) -> None:
-        record = self._records.topic_permission(self._existing(permission.vhost), permission)
+        record = self._records.topic_permission(self._of_any_cell(permission.vhost), permission)
         self._broker.directory.put_topic_permission(record)
 
     def exchange(self, exchange: model.ExchangeDefinition) -> None:
@@ -181,6 +203,9 @@ class _Applier:
         """Set a policy, unless it exists as it is: it may have settings of a plugin that is disabled now."""
         if self._broker.policies.get(record.key) != record:
             self._broker.put_policy(record)
+
+    def _of_any_cell(self, vhost: str | None) -> str:
+        return vhost if vhost is not None and vhost in self._elsewhere else self._existing(vhost)
 
     def _existing(self, vhost: str | None) -> str:
         """Return the name of the virtual host, or of the default one. :raises NotFound: if it does not exist."""

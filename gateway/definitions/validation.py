@@ -5,7 +5,7 @@ which the definitions would be applied. Bindings are checked on a throwaway obje
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, TypeVar
 
 from gateway.definitions import model
@@ -30,8 +30,10 @@ _ARGUMENT: Final = re.compile(r"(?:invalid arg|invalid type '\w+' for arg) '([^'
 D = TypeVar("D", bound=model.Definition)
 
 
-def validate(definitions: model.Definitions, broker: Broker, source: str, default_vhost: str) -> Iterator[None]:
-    """Check definitions, one entry per step.
+def validate(
+    definitions: model.Definitions, broker: Broker, source: str, default_vhost: str, elsewhere: Collection[str] = ()
+) -> Iterator[None]:
+    """Check definitions, one entry per step. Virtual hosts ``elsewhere`` may have permissions.
 
     :raises ConfigurationError: at the end, with one line for each entry that the broker would refuse.
     """
@@ -46,7 +48,8 @@ def validate(definitions: model.Definitions, broker: Broker, source: str, defaul
                 wrong.append(f"{source}: {_location(category, number, reason)}: {reason}")
             yield
 
-    checks = _EntryChecks(broker, Records(definitions.version, broker.parameters), default_vhost, definitions)
+    records = Records(definitions.version, broker.parameters)
+    checks = _EntryChecks(broker, records, default_vhost, definitions, elsewhere)
     yield from check_all("users", definitions.users, checks.user)
     yield from check_all("vhosts", definitions.vhosts, checks.vhost)
     yield from check_all("permissions", definitions.permissions, checks.permission)
@@ -70,12 +73,20 @@ def _location(category: str, number: int, refusal: str) -> str:
 class _EntryChecks:
     """Checks an entry of each category. Each method raises the broker's errors."""
 
-    def __init__(self, broker: Broker, records: Records, default_vhost: str, definitions: model.Definitions) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        records: Records,
+        default_vhost: str,
+        definitions: model.Definitions,
+        elsewhere: Collection[str],
+    ) -> None:
         self._broker = broker
         self._records = records
         self._default_vhost = default_vhost
         self._users = {*broker.directory.user_by_name, *(user.name for user in definitions.users)}
         self._vhosts = {*broker.vhost_by_name, *(vhost.name for vhost in definitions.vhosts)}
+        self._elsewhere = elsewhere
         self._topology_by_vhost: dict[str, TopologyCheck] = {}
 
     def user(self, user: model.User) -> None:
@@ -92,13 +103,13 @@ class _EntryChecks:
         topology.limits = dict(vhost.limits) or topology.limits
 
     def permission(self, permission: model.Permission) -> None:
-        record = self._records.permission(self._existing(permission.vhost), permission)
+        record = self._records.permission(self._of_any_cell(permission.vhost), permission)
         self._require_user(record.user)
         for pattern in (record.configure, record.write, record.read):
             self._broker.compile_pattern(pattern)
 
     def topic_permission(self, permission: model.TopicPermission) -> None:
-        record = self._records.topic_permission(self._existing(permission.vhost), permission)
+        record = self._records.topic_permission(self._of_any_cell(permission.vhost), permission)
         self._require_user(record.user)
         require_name("exchange", record.exchange)
         for pattern in (record.write, record.read):
@@ -157,6 +168,9 @@ class _EntryChecks:
     def _require_user(self, name: str) -> None:
         if name not in self._users:
             raise NotFound(f"no user '{name}'")
+
+    def _of_any_cell(self, vhost: str | None) -> str:
+        return vhost if vhost is not None and vhost in self._elsewhere else self._existing(vhost)
 
     def _existing(self, vhost: str | None) -> str:
         name = vhost or self._default_vhost

@@ -18,8 +18,12 @@ class ClusterControl(Protocol):
         """Put a node into service again."""
         ...
 
-    def transfer(self, name: str) -> Change:
-        """Let a node lead, soon; with an empty name any other one."""
+    def transfer(self, name: str, cell: int = 1) -> Change:
+        """Let a node lead a cell, soon; with an empty name any other one."""
+        ...
+
+    def rebalance(self) -> Change:
+        """Spread the leaders of the cells over the nodes, soon."""
         ...
 
     def forget(self, name: str) -> Change:

@@ -89,12 +89,23 @@ class RebuildState:
 
 
 @dataclass(frozen=True, slots=True)
+class CellState:
+    """A cell: its leader, empty while it has none, the epoch, and how many virtual hosts it has."""
+
+    number: int
+    leader: str
+    epoch: int
+    vhosts: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterState:
     """The cluster as this node sees it.
 
     ``engine_fault`` is the reason why the engine does not answer, ``None`` while it does. ``lease_s`` is the time after
     which this node stops leading unless it renews its lease. ``unchecked_servers`` are those of the engine that
-    have not answered since this node started.
+    have not answered since this node started. ``cells`` are all of them if there are several; ``leader``, ``epoch``,
+    ``lease_s``, ``log`` and ``rebuild`` are those of the cell of the node that answers.
     """
 
     name: str
@@ -107,6 +118,7 @@ class ClusterState:
     log: LogState = LogState()
     rebuild: RebuildState = RebuildState()
     unchecked_servers: tuple[str, ...] = ()
+    cells: tuple[CellState, ...] = ()
 
     @property
     def leads(self) -> bool:

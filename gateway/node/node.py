@@ -21,7 +21,7 @@ from gateway.node.cluster_id import ensure_cluster_id
 from gateway.node.control.live_settings import LiveSettings, ReloadResult
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.node_control import RunningNode
-from gateway.node.defaults import apply_vhost_settings, create_defaults, everything
+from gateway.node.defaults import apply_vhost_settings, create_defaults, everything, leave_out_elsewhere
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
@@ -145,8 +145,9 @@ class Node:
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)
             record_definitions(self.broker.audit, definitions, self.settings.load_definitions)
-            source = str(self.settings.load_definitions)
-            yield from steps_of(definitions, self.broker, source, self.settings.default_vhost)
+            source, default = str(self.settings.load_definitions), self.settings.default_vhost
+            elsewhere = () if place is None else leave_out_elsewhere(definitions, place.has, default)
+            yield from steps_of(definitions, self.broker, source, default, elsewhere)
         if place is None or place.is_first:
             ensure_cluster_id(self.broker)
         warn_of_logins_without_secret(self.settings, self.broker.directory)

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.cluster.cells import SharedRecords, SharedWriter, VhostPlace, VhostRecords, VhostState, cell_count
+from gateway.cluster.cells import (
+    Handover,
+    HandoverRecords,
+    SharedRecords,
+    SharedWriter,
+    VhostPlace,
+    VhostRecords,
+    VhostState,
+    cell_count,
+    moves,
+)
 from gateway.cluster.cells.shared_records import SharedRecord, encode_shared
 from gateway.cluster.metadata import NEVER, Key
 from gateway.cluster.queue_log import Epoch
@@ -152,3 +162,34 @@ def test_a_deposed_leader_stops_at_the_record_of_its_successor(engine: Engine) -
     old.write(ALICE)
     engine.settle()
     assert _entities(engine.shared()) == {ALICE: b"new"}
+
+
+def test_a_request_to_hand_over_reaches_every_node_and_can_be_repeated(engine: Engine) -> None:
+    asked: list[tuple[int, Handover]] = []
+    first, second = (HandoverRecords(engine.metadata, lambda *request: asked.append(request)) for _ in range(2))
+    first.start()
+    second.start()
+    engine.settle()
+    run(first.ask(2, Handover(Epoch(5), "b")))
+    run(second.ask(2, Handover(Epoch(6), "")))
+    engine.settle()
+    assert asked.count((2, Handover(Epoch(6), ""))) == 2
+    assert {cell for cell, _ in asked} == {2}
+
+
+@pytest.mark.parametrize(
+    ("leaders", "nodes", "expected"),
+    [
+        ({1: "a", 2: "b", 3: "c"}, "abc", {}),
+        ({1: "a", 2: "a"}, "ab", {2: "b"}),
+        ({1: "a", 2: "a", 3: "a", 4: "a"}, "ab", {4: "b", 3: "b"}),
+        ({1: "a", 2: "a", 3: "a"}, "abc", {3: "b", 2: "c"}),
+        ({1: "a"}, "abc", {}),
+        ({1: "a", 2: "gone"}, "ab", {}),
+        ({1: "a"}, "", {}),
+    ],
+)
+def test_few_cells_move_until_each_node_leads_as_many(
+    leaders: dict[int, str], nodes: str, expected: dict[int, str]
+) -> None:
+    assert moves(leaders, list(nodes)) == expected

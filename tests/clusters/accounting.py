@@ -13,13 +13,13 @@ _LATEST = 200
 
 
 class Accounting:
-    """Publishers of all protocols and those who take their messages."""
+    """Publishers of all protocols in one virtual host, and those who take their messages."""
 
-    def __init__(self, cluster: GatewayCluster, run: str) -> None:
+    def __init__(self, cluster: GatewayCluster, run: str, vhost: str = "/") -> None:
         self.cluster = cluster
         amqp, stomp = f"{run}-amqp", f"{run}-stomp"
         node = wait_until(cluster.answering, "no node answers")
-        with AmqpLink(node.addresses["amqp"]) as link:
+        with AmqpLink(node.addresses["amqp"], vhost=vhost) as link:
             for queue in (amqp, stomp):
                 link.declare(queue)
         self.amqp = [AmqpPublisher(cluster, f"{run}-a{number}", amqp) for number in (1, 2)]
@@ -28,6 +28,8 @@ class Accounting:
         self.taker = AmqpTaker(cluster, f"{run}-taker", amqp, stomp)
         self.subscriber = MqttTaker(cluster, f"{run}-subscriber")
         self.takers: list[Taker] = [self.taker, self.subscriber]
+        for client in (*self.publishers, *self.takers):
+            client.vhost = vhost
         for publisher in self.publishers:
             numbers = self._taker_of(publisher).first[publisher.name]
             publisher.come = lambda numbers=numbers: len(numbers)  # type: ignore[misc]

@@ -33,10 +33,11 @@ TOPIC: Final = "clusters"
 
 
 class Client(Thread):
-    """One client over all its connections. ``ends`` counts the connections that ended without its doing."""
+    """One client over all its connections, in a virtual host. ``ends`` counts those that ended without its doing."""
 
     def __init__(self, cluster: GatewayCluster, name: str) -> None:
         super().__init__(daemon=True, name=name)
+        self.vhost = "/"
         self.cluster = cluster
         self.failure: BaseException | None = None
         self.ends = 0
@@ -58,6 +59,11 @@ class Client(Thread):
             self.converse(node)
         except (OSError, EOFError):
             self.ends += 1
+
+    @property
+    def mqtt_login(self) -> dict[str, Any]:
+        """The user name and password of MQTT, which choose the virtual host; none for the default one."""
+        return {} if self.vhost == "/" else {"username": f"{self.vhost}:guest", "password": b"guest"}
 
     @property
     def is_done(self) -> bool:
@@ -133,7 +139,7 @@ class AmqpPublisher(Publisher):
 
     def converse(self, node: ClusterNode) -> None:
         """Publish again what waits, then more."""
-        with AmqpLink(node.addresses["amqp"], PATIENCE_S) as link:
+        with AmqpLink(node.addresses["amqp"], PATIENCE_S, self.vhost) as link:
             link.call(commands.Confirm.Select())
             tags: dict[int, int] = {}
             last_tag = 0
@@ -178,7 +184,7 @@ class StompPublisher(Publisher):
 
     def converse(self, node: ClusterNode) -> None:
         """Send again what waits, then more."""
-        with StompLink(node.addresses["stomp"], PATIENCE_S) as link:
+        with StompLink(node.addresses["stomp"], PATIENCE_S, self.vhost) as link:
             self._send(link, self.waiting)
             while not self.is_done:
                 fresh = []
@@ -210,7 +216,7 @@ class MqttPublisher(Publisher):
         """Continue the handshakes, then begin more."""
         with SocketLink(node.addresses["mqtt"]) as link:
             link.socket.settimeout(PATIENCE_S)
-            link.send(link.write.connect(self.name, is_clean=False, properties=FOR_AN_HOUR))
+            link.send(link.write.connect(self.name, is_clean=False, properties=FOR_AN_HOUR, **self.mqtt_login))
             connack = link.receive_connack()
             assert connack.startswith("CONNACK")
             assert connack == "CONNACK present" or not self._has_session, f"the session of {self.name} is lost"
@@ -295,7 +301,7 @@ class AmqpTaker(Taker):
 
     def converse(self, node: ClusterNode) -> None:
         """Consume until the end."""
-        with AmqpLink(node.addresses["amqp"], PATIENCE_S) as link:
+        with AmqpLink(node.addresses["amqp"], PATIENCE_S, self.vhost) as link:
             link.call(commands.Basic.Qos(0, _PREFETCH))
             for queue in self._queues:
                 link.send(frame.marshal(commands.Basic.Consume(0, queue, queue), 1))
@@ -331,7 +337,7 @@ class MqttTaker(Taker):
         """Receive until the end."""
         with SocketLink(node.addresses["mqtt"]) as link:
             link.socket.settimeout(PATIENCE_S)
-            link.send(link.write.connect(self.name, is_clean=False, properties=FOR_AN_HOUR))
+            link.send(link.write.connect(self.name, is_clean=False, properties=FOR_AN_HOUR, **self.mqtt_login))
             connack = link.receive_connack()
             assert connack == "CONNACK present" or not self._has_session, f"{connack}: the session is lost"
             if not self._has_session:

@@ -42,7 +42,7 @@ class _AmqpReader:
 class AmqpLink(SocketHarness[Any]):
     """One connection with channel 1 open. ``blocked`` is the reason while the broker blocks publishers."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float = 15.0) -> None:
+    def __init__(self, address: tuple[str, int], timeout_s: float = 15.0, vhost: str = "/") -> None:
         super().__init__(address, _AmqpReader())  # type: ignore[arg-type]  # its frames have no common type
         self.socket.settimeout(timeout_s)
         self.blocked = ""
@@ -50,7 +50,7 @@ class AmqpLink(SocketHarness[Any]):
         self.next_method()
         self.call(commands.Connection.StartOk(dict(_CAPABILITIES), "PLAIN", "\0guest\0guest", "en_US"), 0)
         self.send(frame.marshal(commands.Connection.TuneOk(2047, 131072, 0), 0))
-        self.call(commands.Connection.Open("/"), 0)
+        self.call(commands.Connection.Open(vhost), 0)
         self.call(commands.Channel.Open())
 
     def call(self, method: Any, channel: int = 1) -> Any:
@@ -107,10 +107,11 @@ class AmqpLink(SocketHarness[Any]):
 class StompLink(SocketHarness[ReceivedFrame]):
     """One connection of STOMP 1.2."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float = 15.0) -> None:
+    def __init__(self, address: tuple[str, int], timeout_s: float = 15.0, vhost: str = "/") -> None:
         super().__init__(address, FrameReader("1.2"))
         self.socket.settimeout(timeout_s)
-        self.send(stomp_frame("CONNECT", {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}))
+        login = {"accept-version": "1.2", "host": vhost, "login": "guest", "passcode": "guest"}
+        self.send(stomp_frame("CONNECT", login))
         found = self.next_frame()  # ERROR, for example while the broker starts
         assert found.verb == "CONNECTED", f"{found}"
 

@@ -23,7 +23,8 @@ _PAUSE_S: Final = 0.005
 class StayingClients:
     """A publisher and a consumer of one queue. ``confirmed`` and ``taken`` have the numbers of messages, in order."""
 
-    def __init__(self, node: ClusterNode, queue: str) -> None:
+    def __init__(self, node: ClusterNode, queue: str, vhost: str = "/") -> None:
+        self.vhost = vhost
         self.node = node
         self.queue = queue
         self.confirmed: list[int] = []
@@ -83,7 +84,7 @@ class PikaClients(StayingClients):
     def _connect(self) -> pika.BlockingConnection:
         """Return a new connection."""
         host, port = self.node.addresses["amqp"]
-        return pika.BlockingConnection(pika.ConnectionParameters(host, port, heartbeat=HEARTBEAT_S))
+        return pika.BlockingConnection(pika.ConnectionParameters(host, port, self.vhost, heartbeat=HEARTBEAT_S))
 
     def publish(self) -> None:
         """See ``StayingClients``."""

@@ -1,6 +1,6 @@
 """The state of a cluster of three nodes, of which one is not alive."""
 
-from gateway.management.cluster_state import ClusterState, LogState, MemberState, RebuildState
+from gateway.management.cluster_state import CellState, ClusterState, LogState, MemberState, RebuildState
 
 FIGURES = {
     "mem_used": 5,
@@ -24,4 +24,5 @@ CLUSTER = ClusterState(
     lease_s=3.2,
     log=LogState(20, 1.5, 8.0, 2.0, 300, 40_000, 0),
     rebuild=RebuildState(0.5, 100, 30_000),
+    cells=(CellState(1, "gateway@here", 7, 2), CellState(2, "", 3, 1)),
 )

@@ -218,7 +218,7 @@ def test_a_client_for_whom_there_is_no_leader_can_be_refused_with_a_reason(
     factory = ForwardingFactory(
         "amqp",
         SECRET,
-        lambda: cluster.leader,
+        lambda cell: leader_at(cluster.leader),
         cluster.loop.reactor,
         cluster.clock,
         cluster.counts,

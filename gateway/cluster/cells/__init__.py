@@ -5,10 +5,14 @@ users and all else that has no virtual host are written by the leader of the fir
 """
 
 from gateway.cluster.cells.count import cell_count
+from gateway.cluster.cells.handovers import Handover, HandoverRecords
 from gateway.cluster.cells.shared_records import SharedRecord, SharedRecords, SharedWriter
+from gateway.cluster.cells.spreading import moves
 from gateway.cluster.cells.vhost_records import VhostPlace, VhostRecords, VhostState
 
 __all__ = [
+    "Handover",
+    "HandoverRecords",
     "SharedRecord",
     "SharedRecords",
     "SharedWriter",
@@ -16,4 +20,5 @@ __all__ = [
     "VhostRecords",
     "VhostState",
     "cell_count",
+    "moves",
 ]

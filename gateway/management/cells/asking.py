@@ -17,16 +17,27 @@ MOST_JOINED: Final = 64 * 2**20
 
 _REFUSED: Final = 400
 
+#: The listener that answers, unless another one is named.
+_MANAGEMENT: Final = "management"
+
 
 def question_of(
-    request: Request, principal: Principal, *, method: str = "", target: str = "", content: bytes | None = None
+    request: Request,
+    principal: Principal,
+    *,
+    method: str = "",
+    target: str = "",
+    content: bytes | None = None,
+    listener: str = _MANAGEMENT,
 ) -> CellQuestion:
     """Return a client's request as another leader gets it, perhaps with another method, target or body.
 
     :raises HttpError: if the login of the user cannot be told to another leader.
     """
     authorization = ""
-    if principal.grant is not None:  # an object of a plugin: the other leader asks the plugin itself
+    if listener != _MANAGEMENT:  # it has logins of its own, or none
+        authorization = request.headers.get("authorization", "")
+    elif principal.grant is not None:  # an object of a plugin: the other leader asks the plugin itself
         authorization = request.headers.get("authorization", "")
         if not authorization:
             reason = "the permissions of this session are known to one cell; send the token with each request"
@@ -40,6 +51,7 @@ def question_of(
         request.peer_host,
         request.is_secure,
         authorization,
+        listener,
     )
 
 

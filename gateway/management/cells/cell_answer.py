@@ -12,7 +12,8 @@ from gateway.management.http.errors import HttpError, busy
 class CellQuestion:
     """A request of a ``user``, as the leader of another cell gets it. ``target`` is the path with the query.
 
-    ``authorization`` is the header of the client if its login cannot be told otherwise; empty else.
+    ``listener`` is the one that answers. ``authorization`` is the header of the client if its login cannot be told
+    otherwise; empty else.
     """
 
     method: str
@@ -23,6 +24,7 @@ class CellQuestion:
     peer_host: str = ""
     is_secure: bool = False
     authorization: str = field(default="", repr=False)
+    listener: str = "management"
 
 
 class CellAnswer(Protocol):

@@ -38,8 +38,16 @@ class Cells(Protocol):
         """Whether a virtual host is being deleted."""
         ...
 
-    def place(self, vhost: str) -> "Deferred[int]":
-        """Choose the cell of a new virtual host; return it once all nodes know."""
+    def emptiest(self) -> int:
+        """Return the cell with the fewest virtual hosts."""
+        ...
+
+    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":
+        """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know."""
+        ...
+
+    def forget_placed(self, vhost: str) -> None:
+        """Delete the record of a virtual host that was placed and is not made after all."""
         ...
 
     def mark_deleting(self, vhost: str) -> "Deferred[None]":

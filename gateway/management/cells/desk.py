@@ -1,77 +1,148 @@
 """The requests of clients in a cluster with several cells: some are answered by the leaders of other cells."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
+from twisted.internet.defer import DeferredList
 from twisted.python.failure import Failure
 
 from gateway.access import Principal
-from gateway.management.cells.asking import question_of
+from gateway.management.cells.asking import asked, question_of, target_of
+from gateway.management.cells.cell_answer import unavailable
 from gateway.management.cells.cells import Cells
+from gateway.management.cells.definitions import joined_export
 from gateway.management.cells.joining import joined_listing, joined_overview
 from gateway.management.cells.passed_request import PassedRequest
-from gateway.management.cells.routing import ANYWHERE, MERGED, cell_for, made_vhost
+from gateway.management.cells.routing import ANYWHERE, EVERYWHERE, MERGED, cell_for, made_vhost
 from gateway.management.cells.vhost_making import place_vhost
 from gateway.management.context import ApiContext
-from gateway.management.http.errors import HttpError
+from gateway.management.http.bodies import parse_object
+from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.listing import Listing
-from gateway.management.http.routes import Endpoint, LongTask
+from gateway.management.http.routes import Endpoint, LongTask, Streamed
 from gateway.management.web.request import Request
 
-_NOT_FOUND = 404
+#: The listener of the metrics.
+_METRICS: Final = "prometheus"
+
+_NOT_FOUND: Final = 404
+
+_DEFINITIONS: Final = ("/definitions", "/all-configuration")
 
 
 class CellDesk:
     """Asks other ``cells`` about the requests of one listener. The leader of the first cell answers all clients.
 
     ``refuse`` answers a request with an error; ``when_durable`` calls back once all changes so far are stored, and
-    known to the other leaders.
+    known to the other leaders. ``is_api``: the listener is that of the HTTP API, else that of the metrics, which
+    answers for another cell if the query names one.
     """
 
     def __init__(
         self,
         context: ApiContext,
         cells: Cells,
+        is_api: bool,
         refuse: Callable[[Request, Exception], None],
         when_durable: Callable[[Callable[[], None]], None],
     ) -> None:
         self._context = context
         self._cells = cells
+        self._is_api = is_api
         self._refuse = refuse
         self._when_durable = when_durable
 
-    def takes(
+    @property
+    def is_asked_by_leader(self) -> bool:
+        """Whether requests come from the leader of the first cell, which has authenticated their users."""
+        return self._is_api and not self._cells.is_first
+
+    def answer(
         self,
         route: Endpoint,
         request: Request,
         names: Mapping[str, str],
         principal: Principal,
         perform: Callable[[], None],
-    ) -> bool:
-        """Return whether another cell answers a request, and ask it; ``perform`` lets this cell answer it after all."""
+    ) -> None:
+        """Let the cell answer a request that has what it is about; ``perform`` lets this one do so.
+
+        :raises HttpError: if the request cannot be passed on.
+        """
         if not self._cells.is_first:
-            return False
-        if (name := made_vhost(self._cells, route.method, route.path, names)) is not None:
+            perform()
+        elif not self._is_api:
+            self._answer_metrics(request, principal, perform)
+        elif (name := made_vhost(self._cells, route.method, route.path, names)) is not None:
             self._make(name, request, principal, perform)
-            return True
-        cell = cell_for(self._cells, route.path, names)
-        if cell is not None:
+        elif (route.method, route.path) in EVERYWHERE:
+            self._ask_all(request, principal, perform)
+        elif (cell := cell_for(self._cells, route.path, names)) is not None:
             self._pass_on(cell, request, principal)
-        return cell is not None
+        else:
+            perform()
 
     def _make(self, name: str, request: Request, principal: Principal, perform: Callable[[], None]) -> None:
         """Choose the cell of a new virtual host, and let its leader make it."""
+        cell = self._wanted(request) or self._cells.emptiest()
+        if cell == self._cells.own:
+            perform()  # its record follows: one without a record is in the first cell
+            return
 
-        def placed(cell: int) -> None:
-            if cell == self._cells.own:
-                perform()
-            else:
-                self._pass_on(cell, request, principal)
+        def placed() -> None:
+            self._pass_on(cell, request, principal, refused=lambda: self._cells.forget_placed(name))
 
-        placing = place_vhost(self._context, self._cells, name, principal.name, placed)
+        placing = place_vhost(self._context, self._cells, name, cell, principal.name, placed)
         placing.addErrback(partial(self._failed, request))
 
-    def _pass_on(self, cell: int, request: Request, principal: Principal, others: Iterable[int] = ()) -> None:
+    def _wanted(self, request: Request) -> int | None:
+        """Return the cell in which a client wants a new virtual host; ``None`` if it names none.
+
+        :raises HttpError: if there is no such cell.
+        """
+        cell = parse_object(request.content).get("cell")
+        if cell is None:
+            return None
+        if type(cell) is not int or cell not in (self._cells.own, *self._cells.others):
+            raise bad_request(f"the cluster has no cell {cell}")
+        return cell
+
+    def _ask_all(self, request: Request, principal: Principal, perform: Callable[[], None]) -> None:
+        """Let the other cells carry out a request too, then this one, which answers."""
+        question, others = question_of(request, principal), self._cells.others
+        asking = DeferredList([asked(self._cells, cell, question) for cell in others], consumeErrors=True)
+
+        def answered(outcomes: Sequence[tuple[bool, object]]) -> None:
+            silent = [cell for (has_answered, _), cell in zip(outcomes, others, strict=True) if not has_answered]
+            if silent:
+                raise unavailable(silent[0], "it carried out nothing")
+            perform()
+
+        asking.addCallback(answered).addErrback(partial(self._failed, request))
+
+    def _answer_metrics(self, request: Request, principal: Principal, perform: Callable[[], None]) -> None:
+        """Answer with the metrics of the cell that the query names, by default this one."""
+        named = request.query.get("cell", str(self._cells.own))
+        if named == str(self._cells.own):
+            perform()
+            return
+        if named not in map(str, self._cells.others):
+            raise bad_request(f"the cluster has no cell {named}")
+        passed = PassedRequest(request, int(named), partial(self._refuse, request))
+        query = {field: value for field, value in request.query.items() if field != "cell"}
+        target = target_of(request.path, query)
+        question = question_of(request, principal, target=target, listener=_METRICS)
+        passed.begin(self._cells.ask(int(named), question, passed))
+
+    def _pass_on(
+        self,
+        cell: int,
+        request: Request,
+        principal: Principal,
+        others: Iterable[int] = (),
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
         """Let the leader of another cell answer, once it knows of the changes of users before this request.
 
         If it does not have what the request names, the ``others`` are asked.
@@ -81,7 +152,7 @@ class CellDesk:
         def missing() -> None:
             self._pass_on(further[0], request, principal, further[1:])
 
-        passed = PassedRequest(request, cell, partial(self._refuse, request), missing if further else None)
+        passed = PassedRequest(request, cell, partial(self._refuse, request), missing if further else None, refused)
 
         def ask() -> None:
             if request.is_lost:
@@ -91,6 +162,7 @@ class CellDesk:
             except HttpError as error:
                 self._refuse(request, error)
 
+        self._context.touch()
         self._when_durable(ask)
 
     def tries_others(self, route: Endpoint, request: Request, principal: Principal, error: Exception) -> bool:
@@ -106,12 +178,14 @@ class CellDesk:
         self, route: Endpoint, request: Request, principal: Principal, result: object, query: Mapping[str, str]
     ) -> object:
         """Return a result with what the other cells have, if it is about all of them."""
-        if not self._cells.is_first:
+        if not self._cells.is_first or not self._is_api:
             return result
         if isinstance(result, Listing) and route.path in MERGED:
             return LongTask(joined_listing(result, self._cells, request, principal, query))
         if isinstance(result, dict) and route.path == "/overview":
             return LongTask(joined_overview(result, self._cells, request, principal))
+        if isinstance(result, Streamed) and route.path in _DEFINITIONS:
+            return LongTask(joined_export(iter(result.pieces), self._cells, request, principal))
         return result
 
     def _failed(self, request: Request, failure: Failure) -> None:

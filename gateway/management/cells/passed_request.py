@@ -9,13 +9,16 @@ from gateway.management.web.request import Request
 #: Headers that concern one connection, or that this listener sets.
 _OWN: Final = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"server", b"date"})
 
+_REFUSED: Final = 400
 _NOT_FOUND: Final = 404
+_FAILED: Final = 500
 
 
 class PassedRequest:
     """Passes the answer of a ``cell`` to the client of a ``request``. ``refuse`` sends an error instead.
 
-    ``missing`` is called instead of passing the answer on if the cell does not have what the request names.
+    ``missing`` is called instead of passing the answer on if the cell does not have what the request names, and
+    ``refused`` before any refusal.
     """
 
     def __init__(
@@ -24,7 +27,9 @@ class PassedRequest:
         cell: int,
         refuse: Callable[[Exception], None],
         missing: Callable[[], None] | None = None,
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
+        self._refused = refused
         self._missing = missing
         self._is_missing = False
         self._request = request
@@ -41,6 +46,8 @@ class PassedRequest:
         if status == _NOT_FOUND and self._missing is not None:
             self._is_missing = True
             return
+        if _REFUSED <= status < _FAILED:
+            self._refused()
         kept = [(name, value) for name, value in headers if name.lower() not in _OWN]
         self._request.begin_answer(status, kept)
 

@@ -23,7 +23,14 @@ MERGED: Final = frozenset(
         *("/vhosts", "/vhost-limits", "/queues", "/queues/detailed", "/exchanges", "/bindings", "/consumers"),
         *("/connections", "/connections/username/<user>", "/channels", "/policies", "/operator-policies"),
         *("/parameters", "/parameters/<component>", "/shovels", "/federation-links"),
-        *("/streams", "/stream/consumers", "/stream/super-streams", "/stomp/subscriptions"),
+        *(
+            "/mqtt/sessions",
+            "/archives",
+            "/streams",
+            "/stream/consumers",
+            "/stream/super-streams",
+            "/stomp/subscriptions",
+        ),
     }
 )
 
@@ -33,6 +40,9 @@ ANYWHERE: Final = frozenset(
         *("/connections/<name>", "/connections/<name>/channels", "/connections/<name>/sessions", "/channels/<name>"),
     }
 )
+
+#: Requests that each cell carries out for itself.
+EVERYWHERE: Final = frozenset({("DELETE", "/connections/username/<user>")})
 
 #: The query of a listing that is applied after the listings of all cells are joined.
 _LATER: Final = frozenset({"page", "page_size", "pagination", "name", "use_regex", "sort", "sort_reverse", "columns"})

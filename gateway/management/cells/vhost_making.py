@@ -17,18 +17,17 @@ def grant_all(context: ApiContext, vhost: str, user: str) -> None:
 
 
 def place_vhost(
-    context: ApiContext, cells: Cells, name: str, user: str, placed: Callable[[int], None]
+    context: ApiContext, cells: Cells, name: str, cell: int, user: str, placed: Callable[[], None]
 ) -> "Deferred[None]":
-    """Write the record of a new virtual host, and grant its creator everything; call ``placed`` with its cell.
+    """Write the record of a new virtual host of another cell, and grant its creator everything; then call ``placed``.
 
     :raises Refused: if there can be no such virtual host.
     """
     require_valid_vhost(name, "", (), "")
 
-    def made(cell: int) -> None:
-        if cell != cells.own:
-            grant_all(context, name, user)
-            context.touch()
-        placed(cell)
+    def made(_: int) -> None:
+        grant_all(context, name, user)
+        context.touch()
+        placed()
 
-    return cells.place(name).addCallback(made)
+    return cells.place(name, cell).addCallback(made)

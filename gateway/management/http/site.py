@@ -71,8 +71,8 @@ class ApiSite:
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
         self._pages = PageAnswers(context.addresses) if prefix else None
-        cells = context.cells if prefix else None
-        self._desk = None if cells is None else CellDesk(context, cells, self._refuse, self._when_durable)
+        cells, is_api = context.cells, bool(prefix)
+        self._desk = None if cells is None else CellDesk(context, cells, is_api, self._refuse, self._when_durable)
         self._map = _url_map(prefix, tuple(self._routes))
 
     # Requests
@@ -100,7 +100,7 @@ class ApiSite:
             anonymous = Principal("", frozenset())
             self._take_body(request, route, partial(self._perform, route, request, names, anonymous))
             return
-        if request.user is not None:
+        if request.user is not None and self._desk is not None and self._desk.is_asked_by_leader:
             self._admit(route, request, names, request.user)
             return
         if (principal := principal_of_session(self._context, request)) is not None:
@@ -147,8 +147,10 @@ class ApiSite:
     def _perform(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         """Call the resource of a request and send its result; or let the leader of another cell do so."""
         here = partial(self._perform_here, route, request, names, principal)
-        if self._desk is None or not self._desk.takes(route, request, names, principal, here):
+        if self._desk is None:
             here()
+        else:
+            self._run_guarded(request, partial(self._desk.answer, route, request, names, principal, here))
 
     def _perform_here(self, route: Endpoint, request: Request, names: Mapping[str, str], principal: Principal) -> None:
         call = partial(self._call_resource, route, request, names, principal)
@@ -240,6 +242,7 @@ class ApiSite:
         if request.method in ("GET", "HEAD"):
             self._write(request, result)
         else:
+            self._context.touch()  # a change that was made in no turn of a client
             self._when_durable(partial(self._write, request, result))
 
     def _when_durable(self, answer: Callable[[], None]) -> None:

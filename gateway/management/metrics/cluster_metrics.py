@@ -67,6 +67,10 @@ LATENCY: Final = gauge(
     "quantile",
 )
 
+CELL_EPOCH: Final = gauge("gateway_cluster_cell_epoch", "Epoch of a cell: it rises with each of its leaders", "cell")
+CELL_HAS_LEADER: Final = gauge("gateway_cluster_cell_has_leader", "1 while a cell has a leader", "cell")
+CELL_VHOSTS: Final = gauge("gateway_cluster_cell_vhosts", "Virtual hosts in a cell", "cell")
+
 FAMILIES: Final[tuple[Family, ...]] = (
     *(reading.family for reading in _READINGS),
     MEMBERS,
@@ -75,6 +79,9 @@ FAMILIES: Final[tuple[Family, ...]] = (
     RESUMED,
     NOT_RESUMED,
     LATENCY,
+    CELL_EPOCH,
+    CELL_HAS_LEADER,
+    CELL_VHOSTS,
 )
 
 
@@ -90,6 +97,10 @@ def cluster(state: ClusterState | None) -> Iterator[Metric]:
     yield BEHIND_SECONDS.metric([((name,), copy.behind_seconds) for name, copy in copies])
     yield RESUMED.metric([((member.name,), member.clients_resumed) for member in state.members])
     yield NOT_RESUMED.metric([((member.name,), member.clients_not_resumed) for member in state.members])
+    if state.cells:
+        yield CELL_EPOCH.metric([((str(cell.number),), cell.epoch) for cell in state.cells])
+        yield CELL_HAS_LEADER.metric([((str(cell.number),), int(bool(cell.leader))) for cell in state.cells])
+        yield CELL_VHOSTS.metric([((str(cell.number),), cell.vhosts) for cell in state.cells])
     if state.log.appends:
         log = state.log
         yield LATENCY.metric([(("0.5",), log.append_p50_ms / 1000), (("0.99",), log.append_p99_ms / 1000)])

@@ -25,12 +25,12 @@ OBJECTS: Final[dict[str, Schema]] = {
     ),
     "Memory": fields("memory:x!"),
     "Cluster": fields(
-        "name:s! node:s! leader:s?! epoch:i! members:a! engine:o! doubt:s?! lease_seconds:n! log:o! rebuild:o!"
+        "name:s! node:s! leader:s?! epoch:i! members:a! engine:o! doubt:s?! lease_seconds:n! log:o! rebuild:o! cells:a"
     ),
     "User": fields("name:s tags:a password_hash:s hashing_algorithm:s limits:o"),
     "WhoAmI": fields("name:s! tags:a!"),
     "Vhost": fields(
-        "name:s description:s tags:a default_queue_type:s protected_from_deletion:b tracing:b trace_table:b "
+        "name:s description:s tags:a default_queue_type:s protected_from_deletion:b tracing:b trace_table:b cell:i "
         f"metadata:o cluster_state:o recv_oct:i~ send_oct:i~ message_stats:o {_TOTALS}"
     ),
     "Limits": fields("vhost:s user:s value:o!"),

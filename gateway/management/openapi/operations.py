@@ -119,8 +119,10 @@ _TRACE: Final = fields("format:json|text! pattern:s! max_payload_bytes:i")
 BODIES: Final[Mapping[tuple[str, str], Schema]] = {
     ("POST", "/login"): fields("username:s! password:s!"),
     ("PUT", "/cluster-name"): fields("name:s!"),
-    ("PUT", "/cluster/leader"): fields("node:s"),
-    ("PUT", "/vhosts/<name>"): fields("description:s tags:x default_queue_type:s tracing:b trace_table:b plugins:o"),
+    ("PUT", "/cluster/leader"): fields("node:s cell:i"),
+    ("PUT", "/vhosts/<name>"): fields(
+        "description:s tags:x default_queue_type:s tracing:b trace_table:b plugins:o cell:i"
+    ),
     ("PUT", "/vhost-limits/<name>/<limit>"): fields("value:i!"),
     ("PUT", "/user-limits/<name>/<limit>"): fields("value:i!"),
     ("PUT", "/users/<name>"): fields("tags:x! password:s password_hash:s hashing_algorithm:s"),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gateway.management.cluster_state import ClusterState, CopyState, MemberState
+from gateway.management.cluster_state import CellState, ClusterState, CopyState, MemberState
 from gateway.management.http.routes import Fields
 from gateway.version import VERSION
 
@@ -43,7 +43,12 @@ def cluster_view(state: ClusterState) -> Fields:
             "records": state.rebuild.records,
             "bytes": state.rebuild.bytes,
         },
+        **({"cells": [_cell_fields(cell) for cell in state.cells]} if state.cells else {}),
     }
+
+
+def _cell_fields(cell: CellState) -> Fields:
+    return {"cell": cell.number, "leader": cell.leader or None, "epoch": cell.epoch, "vhosts": cell.vhosts}
 
 
 def _member_fields(member: MemberState) -> Fields:

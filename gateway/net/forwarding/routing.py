@@ -84,11 +84,11 @@ class ClientRoute:
     def leads_to(self, vhost: str) -> bool:
         """Note the virtual host of the client; return whether the present leader is the one of its cell.
 
-        An unknown one is refused by the present leader, in the way of the protocol.
+        One without a record is in the first cell, or is refused by its leader in the way of the protocol.
         """
         self.is_known = True
-        present, found = self.cell, self._directions.cell_of(vhost)
-        self.cell = present if found is None else found
+        present = self.cell
+        self.cell = self._directions.cell_of(vhost) or FIRST_CELL
         return self.cell == present
 
     def try_next(self) -> None:

@@ -13,7 +13,6 @@ from gateway.net.forwarding.passing import LeaderConnector
 from gateway.net.forwarding.routing import Leader
 from gateway.net.introduced import IntroducedClient, IntroducedUser
 from gateway.net.proxy_header import encode
-from gateway.node.http import MANAGEMENT
 
 #: Time limit for a connection, in seconds.
 _CONNECT_S: Final = 3.0
@@ -26,10 +25,7 @@ _PASSED: Final = frozenset({"content-type", "user-agent", "x-reason", "accept"})
 
 
 class CellRequest:
-    """Asks a leader one question, on a connection of its own, with TLS: the question may have passwords.
-
-    ``listener`` is the one that answers.
-    """
+    """Asks a leader one question, on a connection of its own, with TLS: the question may have passwords."""
 
     def __init__(
         self,
@@ -41,7 +37,6 @@ class CellRequest:
         clock: Clock,
         question: CellQuestion,
         answer: CellAnswer,
-        listener: str = MANAGEMENT,
     ) -> None:
         self._question = question
         self._answer: CellAnswer | None = answer
@@ -53,7 +48,7 @@ class CellRequest:
         client = IntroducedClient(user=introduced)
         host = question.peer_host or "127.0.0.1"
         any_address = "::1" if ":" in host else "127.0.0.1"
-        line = encode_introduction(secret, listener, node, client=client, cell=leader.cell)
+        line = encode_introduction(secret, question.listener, node, client=client, cell=leader.cell)
         header = encode((host, 0), (any_address, 0))
         self._side = LeaderSide(clock, self._count, line + header, self._answered, leader.fingerprint)
         connector: Any = LeaderConnector(self._side)

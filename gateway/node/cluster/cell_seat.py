@@ -64,21 +64,25 @@ class CellSeat:
         self._broker = broker
         broker.events.subscribe(self._vhost_event)
         if self.is_first:
-            broker.events.subscribe(self._shared_event)
-            self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
-            broker.journal.when_durable(broker.journal.pending_lsn, self._writer.compare)
-            for name in broker.vhost_by_name:
-                self._run(self._map.vhosts.make(name, self.own))
-            broker.clock.background.add(self._removing_stale_permissions(broker))
-            return
-        broker.directory.is_copy = broker.parameters.are_global_copies = True
-        for entity in self._map.entities():
-            self._apply(broker, key_of(entity), entity)
+            self._take_first(broker)
+        else:
+            broker.directory.is_copy = broker.parameters.are_global_copies = True
+            for entity in self._map.entities():
+                self._apply(broker, key_of(entity), entity)
         for name in self._map.vhosts.names_in(self.own):
             self._take_vhost(broker, name)
         for name in broker.vhost_by_name:
-            if self._map.cell_of(name) != self.own:
+            if not self.has(name):
                 _log.error("a virtual host of this cell has no record", vhost=name, cell=self.own)
+
+    def _take_first(self, broker: Broker) -> None:
+        """Begin to tell the other cells, of the virtual hosts that exist already too."""
+        broker.events.subscribe(self._shared_event)
+        self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
+        broker.journal.when_durable(broker.journal.pending_lsn, self._writer.compare)
+        for name in broker.vhost_by_name:
+            self._run(self._map.vhosts.make(name, self.own))
+        broker.clock.background.add(self._removing_stale_permissions(broker))
 
     def _take_vhost(self, broker: Broker, name: str) -> None:
         """Make or delete a virtual host that a former leader has not."""
@@ -200,16 +204,25 @@ class CellSeat:
         place = self._map.vhosts.place_of(vhost)
         return place is not None and place.state is VhostState.DELETING
 
-    def place(self, vhost: str) -> "Deferred[int]":
-        """Choose the cell of a new virtual host; return it once all nodes know."""
-        return Deferred.fromCoroutine(self._placing(vhost))
+    def emptiest(self) -> int:
+        """Return the cell with the fewest virtual hosts."""
+        return self._map.emptiest()
 
-    async def _placing(self, vhost: str) -> int:
-        place, revision = await self._map.vhosts.make(vhost, self._map.emptiest())
+    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":
+        """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know."""
+        return Deferred.fromCoroutine(self._placing(vhost, wanted or self._map.emptiest()))
+
+    async def _placing(self, vhost: str, cell: int) -> int:
+        place, revision = await self._map.vhosts.make(vhost, cell)
         known: Deferred[None] = Deferred()
         self._map.when_vhost_known(revision, lambda: known.callback(None))
         await known
         return place.cell
+
+    def forget_placed(self, vhost: str) -> None:
+        """Delete the record of a virtual host that was placed and is not made after all."""
+        if self._broker is not None and vhost not in self._broker.vhost_by_name:
+            self._remove_record(vhost)
 
     def mark_deleting(self, vhost: str) -> "Deferred[None]":
         """Note that a virtual host of this cell is being deleted, before it is."""

@@ -15,7 +15,7 @@ from gateway.cluster.queue_log import Claim, QueueId
 from gateway.config import Configured, Settings
 from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
-from gateway.management.cluster_state import ClusterState
+from gateway.management.cluster_state import CellState, ClusterState
 from gateway.net.clock import ReactorClock
 from gateway.net.forwarding.routing import Leader
 from gateway.node.cluster.cell_map import CellMap
@@ -142,7 +142,7 @@ class ClusterMember:
                 **self._ports.figures(),
             },
         )
-        count = await cell_count(engine.metadata, wanted=1)
+        count = await cell_count(engine.metadata, settings.cluster.cells)
         if count > 1:
             self._map = await self._opened_map(engine, members, count)
         home = self._home(engine, members)
@@ -191,7 +191,7 @@ class ClusterMember:
         )
 
     def _host_of(self, cell: MemberCell) -> NodeHost:
-        return replace(self._host, cluster=self.state, cluster_control=self._control)
+        return replace(self._host, cluster=partial(self._state_of, cell), cluster_control=self._control)
 
     def _seat_of(self, cell: MemberCell, claim: Claim) -> CellSeat | None:
         return None if self._map is None else CellSeat(cell.log, claim.epoch, self._map, self._clock, self._ask)
@@ -263,18 +263,39 @@ class ClusterMember:
 
         :raises GatewayError: if the settings, a certificate or the log file is invalid; then nothing has changed.
         """
-        results = [node.reload() for node in self._nodes()]
-        return results[0] if results else self._configuration.reload(self._ports.renewed)
+        nodes = list(self._nodes())
+        if not nodes:
+            return self._configuration.reload(self._ports.renewed)
+        result, *_ = [node.reload() for node in nodes]
+        if self._ports.is_shared:  # their listeners stay with this member
+            self._ports.renewed(nodes[0].settings)()
+        return result
 
-    def state(self) -> ClusterState | None:
-        """Return the state of the cluster as this node sees it; ``None`` before it has joined."""
-        first, members = self._first, self._members
-        if first is None or members is None or self._control is None:
+    def _state_of(self, cell: MemberCell) -> ClusterState | None:
+        """Return the state of the cluster as the node of a cell sees it; ``None`` before this member has joined."""
+        members = self._members
+        if members is None or self._control is None:
             return None
         name, fault = self.settings.cluster.name, self._contact.reason
         is_drained = self._control.is_drained
-        state = cluster_state(name, first.leadership, members, is_drained, fault, first.store, first.rebuild)
-        return replace(state, unchecked_servers=() if self._engine is None else tuple(self._engine.unchecked()))
+        state = cluster_state(name, cell.leadership, members, is_drained, fault, cell.store, cell.rebuild)
+        unchecked = () if self._engine is None else tuple(self._engine.unchecked())
+        return replace(state, unchecked_servers=unchecked, cells=self._cell_states())
+
+    def _cell_states(self) -> tuple[CellState, ...]:
+        """Return the state of each cell; nothing if there is only one."""
+        if self._map is None:
+            return ()
+        found = self._map.vhosts
+        return tuple(
+            CellState(
+                int(cell.log),
+                "" if cell.leader is None else cell.leader.leader,
+                cell.leadership.epoch,
+                len(found.names_in(cell.log)),
+            )
+            for cell in self._cells
+        )
 
     def _is_drained(self, name: str) -> bool:
         return self._control is not None and self._control.is_drained_name(name)

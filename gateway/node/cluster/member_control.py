@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from gateway.cluster.cells import Handover, HandoverRecords, moves
 from gateway.cluster.errors import Outdated
-from gateway.cluster.leadership import MaintenanceRecords, Member, Members
+from gateway.cluster.leadership import LEADER_LOG, MaintenanceRecords, Member, Members
 from gateway.cluster.metadata import Metadata
 from gateway.kernel.clock import Clock
 from gateway.kernel.errors import NotFound, PreconditionFailed
@@ -36,6 +37,7 @@ class MemberControl:
         ports: MemberPorts,
     ) -> None:
         self._records = MaintenanceRecords(metadata, self._changed)
+        self._handovers = HandoverRecords(metadata, self._asked)
         self._clock = clock
         self._members = members
         self._cells = cells
@@ -45,10 +47,13 @@ class MemberControl:
     def start(self) -> None:
         """Begin to watch the records."""
         self._records.start()
+        if len(self._cells) > 1:
+            self._handovers.start()
 
     def close(self) -> None:
         """Stop: make no more calls."""
         self._records.close()
+        self._handovers.close()
 
     def is_drained(self, member: Member) -> bool:
         """Whether a node is in maintenance."""
@@ -76,9 +81,11 @@ class MemberControl:
         self._known(name)
         await self._records.delete(name)
 
-    async def transfer(self, name: str) -> None:
-        """Let another node lead. :raises NotFound: :raises PreconditionFailed: if it cannot, or no other one could."""
-        if name and name == self._members.own.name:
+    async def transfer(self, name: str, cell: int = LEADER_LOG) -> None:
+        """Let another node lead a cell. :raises NotFound: :raises PreconditionFailed: if none can."""
+        if not LEADER_LOG <= cell <= len(self._cells):
+            raise NotFound(f"the cluster has no cell {cell}")
+        if name and name == self._leader_of(cell):
             return
         if name:
             member = self._alive(name)
@@ -87,7 +94,39 @@ class MemberControl:
         else:
             self._require_successor()
         _log.info("the leadership is handed over", to=name or "any node")
-        self._clock.call_later(_ANSWER_S, lambda: self._cells[0].hand_over(name))
+        await self._hand_over(cell, name)
+
+    async def rebalance(self) -> None:
+        """Spread the leaders of the cells over the nodes that may lead."""
+        leaders = {int(cell.log): cell.leader.leader for cell in self._cells if cell.leader is not None}
+        willing = [member.name for member in self._members.alive if self._is_willing(member)]
+        for cell, name in moves(leaders, willing).items():
+            _log.info("the leadership of a cell is handed over", cell=cell, to=name)
+            await self._hand_over(cell, name)
+
+    def _leader_of(self, cell: int) -> str:
+        lease = self._cells[cell - LEADER_LOG].leader
+        return "" if lease is None else lease.leader
+
+    async def _hand_over(self, cell: int, name: str) -> None:
+        """Let the leader of a cell hand over, which may be on another node."""
+        local = self._cells[cell - LEADER_LOG]
+        if local.node is not None:
+            self._clock.call_later(_ANSWER_S, lambda: local.hand_over(name))
+        elif local.leader is None:
+            raise PreconditionFailed(f"cell {cell} has no leader now")
+        else:
+            await self._handovers.ask(cell, Handover(local.leader.epoch, name))
+
+    def _asked(self, cell: int, handover: Handover) -> None:
+        """Hand over a cell that this node leads in the epoch of a request."""
+        if not LEADER_LOG <= cell <= len(self._cells):
+            return
+        local = self._cells[cell - LEADER_LOG]
+        claim = local.leadership.claim
+        if claim is not None and claim.epoch == handover.epoch:
+            _log.info("the leadership of a cell is handed over", cell=cell, to=handover.successor or "any node")
+            local.hand_over(handover.successor)
 
     async def forget(self, name: str) -> None:
         """Delete the record of a node. :raises NotFound: :raises PreconditionFailed: if it is alive."""
@@ -126,9 +165,13 @@ class MemberControl:
         if name == self._members.own.name:
             self._apply(self._records.holds_for(self._members.own))
         elif self.is_drained_name(name):
-            for cell in self._cells:
-                if cell.node is not None:
-                    self._close_clients_of(name, cell.node)
+            self._close_clients(name)
+
+    def _close_clients(self, name: str) -> None:
+        """Close the clients of a node in the cells that this one leads."""
+        for cell in self._cells:
+            if cell.node is not None:
+                self._close_clients_of(name, cell.node)
 
     def _apply(self, is_drained: bool) -> None:
         """Begin or end the maintenance of this node."""
@@ -137,6 +180,8 @@ class MemberControl:
         self.is_this_drained = is_drained
         if is_drained:
             _log.info("drained")
+            if self._ports.is_shared:  # they would go on with the next leaders
+                self._close_clients(self._members.own.name)
             self._ports.drain()
             self._clock.call_later(_ANSWER_S, self._resign)
         else:

@@ -162,8 +162,11 @@ class Control:
     async def revive(self, name: str) -> None:
         self.asked.append(("revive", name))
 
-    async def transfer(self, name: str) -> None:
-        self.asked.append(("transfer", name))
+    async def transfer(self, name: str, cell: int = 1) -> None:
+        self.asked.append(("transfer", name if cell == 1 else f"{name} {cell}"))
+
+    async def rebalance(self) -> None:
+        self.asked.append(("rebalance", ""))
 
     async def forget(self, name: str) -> None:
         if name == "d":
@@ -180,10 +183,19 @@ def test_the_cluster_is_changed_by_administrators(console: Console) -> None:
         ("DELETE", "/cluster/nodes/b/maintenance", None),
         ("PUT", "/cluster/leader", {"node": "b"}),
         ("PUT", "/cluster/leader", {}),
+        ("PUT", "/cluster/leader", {"node": "b", "cell": 2}),
         ("DELETE", "/cluster/nodes/c", None),
     ):
         assert console.ask(method, path, fields).status == 204
-    assert control.asked == [("drain", "b"), ("revive", "b"), ("transfer", "b"), ("transfer", ""), ("forget", "c")]
+    assert control.asked == [
+        ("drain", "b"),
+        ("revive", "b"),
+        ("transfer", "b"),
+        ("transfer", ""),
+        ("transfer", "b 2"),
+        ("forget", "c"),
+    ]
+    assert console.ask("PUT", "/cluster/leader", {"cell": "2"}).status == 400
     console.add_user("plain", "monitoring")
     assert console.ask("PUT", "/cluster/leader", {}, user="plain").status == 401
 

@@ -46,11 +46,16 @@ def forget(call: Call, name: str) -> object:
 
 @routes.put("/cluster/leader", level=AccessLevel.ADMINISTRATOR)
 def transfer(call: Call) -> object:
-    """Hand the leadership over, soon: to the ``node`` of the body, or to any other one without it."""
-    name = call.fields.get("node", "")
+    """Hand the leadership over, soon: to the ``node`` of the body, or to any other one without it.
+
+    In a cluster with several cells it is that of a ``cell``, by default the first one.
+    """
+    name, cell = call.fields.get("node", ""), call.fields.get("cell", 1)
     if not isinstance(name, str):
         raise bad_request("node must be the name of a node")
-    return _done(_control(call).transfer(name))
+    if type(cell) is not int:
+        raise bad_request("cell must be the number of a cell")
+    return _done(_control(call).transfer(name, cell))
 
 
 def _control(call: Call) -> ClusterControl:

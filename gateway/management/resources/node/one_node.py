@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from twisted.internet.defer import Deferred
+
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import require
 from gateway.management.http.call import Call
@@ -17,13 +19,16 @@ _OK: Final = {"status": "ok"}
 
 
 @routes.post("/rebalance/queues", level=AccessLevel.ADMINISTRATOR)
-def rebalance(call: Call) -> None:
-    """Rebalance the queues over the nodes: nothing to do for one node; refused in a cluster, whose leader has all."""
+def rebalance(call: Call) -> "Deferred[None] | None":
+    """Spread the leaders of cells over the nodes: nothing to do for one node; refused while there is one cell."""
+    if call.context.cells is not None and call.context.cluster_control is not None:
+        return Deferred.fromCoroutine(call.context.cluster_control.rebalance())
     if call.cluster is not None:
         raise bad_request(
             f"all queues of a cluster are on its leader, {call.cluster.leader}; to move them: "
             "gatewayctl transfer_leadership NODE, or PUT /api/cluster/leader"
         )
+    return None
 
 
 @routes.post("/queues/<vhost>/<name>/actions", level=AccessLevel.ADMINISTRATOR)

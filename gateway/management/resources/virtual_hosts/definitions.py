@@ -5,8 +5,11 @@ from typing import Final, TypeAlias
 
 from twisted.internet.defer import Deferred
 
-from gateway.definitions import check, entry_counts, scan, steps_of
+from gateway.definitions import Definitions, check, entry_counts, scan, steps_of
+from gateway.kernel.errors import GatewayError
 from gateway.management.auditing.recorder import actor_of
+from gateway.management.cells.cells import Cells
+from gateway.management.cells.definitions import importing, placing, split
 from gateway.management.exporting import export, export_vhost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
@@ -66,10 +69,35 @@ def _import_steps(call: Call, vhost: str | None = None) -> Steps:
     if vhost is not None:
         document = yield from assign_vhost(document, vhost)
     definitions = yield from check(document, _SOURCE)
+    cells = None if vhost is not None else call.context.cells
+    if cells is not None and cells.is_first:
+        yield from _import_to_cells(call, cells, definitions)
+        return
     del document
     call.audit_details["entries"] = entry_counts(definitions)
     yield from hash_passwords(definitions, call.context.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
+
+
+def _import_to_cells(call: Call, cells: Cells, whole: Definitions) -> Steps:
+    """Import definitions whose form is checked: those of this cell, then those of each other one."""
+    call.audit_details["entries"] = entry_counts(whole)
+    document = yield from decoded_document(call.content)  # the check has emptied the former one
+    placed = yield from placing(cells, document)
+    parts = yield from split(cells, document)
+    own = yield from check(parts.pop(cells.own), _SOURCE)
+    yield from hash_passwords(own, call.context.passwords)
+    elsewhere = [vhost.name for vhost in whole.vhosts if cells.cell_of(vhost.name) != cells.own]
+    elsewhere += [each.vhost for each in whole.permissions if each.vhost is not None]
+    elsewhere += [each.vhost for each in whole.topic_permissions if each.vhost is not None]
+    known = {name for name in elsewhere if cells.cell_of(name) not in (None, cells.own)}
+    try:
+        yield from steps_of(own, call.broker, _SOURCE, "/", known)
+    except GatewayError:
+        for name in placed:
+            cells.forget_placed(name)
+        raise
+    yield from importing(call, cells, parts)
 
 
 def decoded_document(content: bytes) -> Generator[None, None, Fields]:

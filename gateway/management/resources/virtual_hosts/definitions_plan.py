@@ -34,6 +34,7 @@ _AT_ONCE: Final = 50
 @routes.post(_PLAN, level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def plan(call: Call) -> LongTask:
     """Compare definitions with the broker, and return what applying them would change."""
+    _require_one_cell(call)
     return LongTask(_planned(call, None), is_exclusive=True)
 
 
@@ -47,6 +48,7 @@ def plan_of_vhost(call: Call, vhost: str) -> LongTask:
 @routes.post(_APPLY, level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
 def apply(call: Call) -> LongTask:
     """Make the broker what definitions describe; return what was changed."""
+    _require_one_cell(call)
     return LongTask(_applied(call, None), is_exclusive=True)
 
 
@@ -55,6 +57,12 @@ def apply_to_vhost(call: Call, vhost: str) -> LongTask:
     """Make one virtual host what definitions describe."""
     _require_vhost(call, vhost)
     return LongTask(_applied(call, vhost), is_exclusive=True)
+
+
+def _require_one_cell(call: Call) -> None:
+    """Refuse a comparison with the whole of a cluster with several cells: each has a part of it."""
+    if call.context.cells is not None:
+        raise bad_request("a cluster with several cells compares one virtual host at a time: /definitions-plan/VHOST")
 
 
 def plan_view(plan: Plan) -> Generator[None, None, Fields]:

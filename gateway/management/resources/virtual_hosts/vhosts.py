@@ -46,6 +46,9 @@ def put_vhost(call: Call, name: str) -> Reply:
     plugins = _plugins(fields)
     if not existed:
         _require_own_cell(call, name)
+    cells = call.context.cells
+    if cells is not None and fields.get("cell", cells.own) != cells.own:
+        raise bad_request(f"vhost '{name}' is in cell {cells.own}; it cannot be moved")
     if existed and plugins:
         raise bad_request("plugins of an existing virtual host are changed with PUT /api/plugins/VHOST/NAME")
     if existed:
@@ -139,6 +142,8 @@ def vhost_view(call: Call, vhost: VirtualHost) -> Fields:
         "trace_table": vhost.record.trace_table,
         "cluster_state": {call.broker.node: "running"},
     }
+    if call.context.cells is not None:
+        fields["cell"] = call.context.cells.own
     if inert := call.context.inert_plugins(vhost.name):
         fields["inert_plugins"] = dict(inert)
     fields |= message_totals(counts["messages_ready"], counts["messages_unacknowledged"], trend)
@@ -171,5 +176,5 @@ def _require_own_cell(call: Call, name: str) -> None:
         return
     if cells.is_being_deleted(name):
         raise bad_request(f"vhost '{name}' is being deleted, try again later")
-    if cells.cell_of(name) != cells.own:
+    if cells.cell_of(name) != cells.own and not (cells.is_first and cells.cell_of(name) is None):
         raise bad_request(f"vhost '{name}' does not belong to cell {cells.own} of the cluster; try again")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_batch
+from gateway.cluster.cells.handovers import Handover, decode_handover, encode_handover
 from gateway.cluster.cells.shared_records import SharedRecord, decode_shared, encode_shared
 from gateway.cluster.cells.vhost_records import VhostPlace, VhostState, decode_place, encode_place
 from gateway.cluster.errors import ClusterMismatch, LogDamaged, LogGap
@@ -173,6 +174,8 @@ def _nodes(data: bytes) -> None:
     require(lease is None or decode_lease(encode_lease(lease)) == lease, "a lease is the same", lease)
     name = decode_instance(data)
     place, shared = decode_place(data), decode_shared(data)
+    handover = decode_handover(data)
+    require(handover is None or decode_handover(encode_handover(handover)) == handover, "a handover is the same")
     question = decode_question(data)
     require(question is None or decode_question(encode_question(*question)) == question, "a question is the same")
     require(place is None or decode_place(encode_place(place)) == place, "a place is the same", place)
@@ -269,7 +272,7 @@ TARGETS: Final = (
             "gateway.cluster.leadership.lease:decode_lease",
             "gateway_jetstream.ports.server_checks:decode_checked",
             "gateway.cluster.leadership.maintenance:decode_instance",
-            "gateway.node.cluster.cell_map:decode_question",
+            "gateway.node.cluster.cell_map:decode_question", "gateway.cluster.cells.handovers:decode_handover",
             "gateway.cluster.cells.vhost_records:decode_place", "gateway.cluster.cells.shared_records:decode_shared",
         ),
         lambda: (
@@ -277,6 +280,7 @@ TARGETS: Final = (
             encode_lease(Lease("a", "i1", Epoch(9), ("::1", 25672), True)),
             encode_instance("i1"),
             encode_question("vhosts", Revision(7)),
+            encode_handover(Handover(Epoch(3), "b")),
             encode_place(VhostPlace(2, VhostState.DELETING)),
             encode_shared(SharedRecord(Epoch(9), b"entity")),
             encode_checked({"http://10.0.0.1:8222": "n1"}),

@@ -9,7 +9,7 @@ from gateway.cli.ctl.errors import Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 from gateway.cli.ctl.verb import verb
-from gateway.cli.ctl.verbs.node.leadership import cluster_state
+from gateway.cli.ctl.verbs.node.leadership import cells_of, cluster_state
 from gateway.cli.ctl.verbs.status import alarm_lines
 
 _ONLY_NODE: Final = "seems to be the only one in a single node cluster, the check does not apply"
@@ -47,6 +47,8 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
     if cluster is None:
         return
     yield "Leader", [f"{text(cluster, 'leader') or '(none)'}, epoch {number(cluster, 'epoch')}"]
+    if cells := [_cell_line(cell) for cell in cells_of(cluster)]:
+        yield "Cells", cells
     answers = part(cluster, "engine", "answers") is True
     log = part(cluster, "log")
     yield (
@@ -66,6 +68,12 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
         yield "Copies of followers", copies
     if doubt := text(cluster, "doubt"):
         yield "Doubt", [doubt]
+
+
+def _cell_line(cell: JsonObject) -> str:
+    leader = text(cell, "leader") or "(no leader)"
+    epoch, vhosts = number(cell, "epoch"), number(cell, "vhosts")
+    return f"Cell {number(cell, 'cell')}: {leader}, epoch {epoch}, {vhosts} virtual hosts"
 
 
 def _unchecked(cluster: Json) -> list[Json]:
@@ -154,7 +162,7 @@ def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
 @click.option("--vhost-pattern", default=".*", help="Accepted for compatibility.")
 @click.option("--queue-pattern", default=".*", help="Accepted for compatibility.")
 def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern: str) -> None:
-    """Distribute the leaders of queues over the nodes: one node leads all; refused in a cluster."""
+    """Distribute the leaders of queues over the nodes: refused in a cluster with one cell, whose leader has all."""
     session.output.announce(f"Re-balancing leaders of {type} queues...")
     session.api.post("rebalance", "queues", body=b"{}")
     found = session.api.list("queues", query={"columns": "type"})

@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.ctl.errors import BrokerUnreachable, Declined, UnknownEntity
 from gateway.cli.ctl.session import VerbSession
-from gateway.cli.ctl.values import Json, part, text
+from gateway.cli.ctl.values import Json, JsonObject, objects, part, text
 from gateway.cli.ctl.verb import DEFAULT_TIMEOUT_S, verb
 from gateway.cli.ctl.waiting import wait_until
 
@@ -20,6 +20,11 @@ def cluster_state(session: VerbSession) -> Json:
         return session.api.get("cluster")
     except UnknownEntity:
         return None
+
+
+def cells_of(cluster: Json) -> list[JsonObject]:
+    """Return the cells of a cluster; none if it has only one."""
+    return [] if part(cluster, "cells") is None else list(objects(part(cluster, "cells")))
 
 
 def drain_member(session: VerbSession, cluster: Json, node: str | None, no_wait: bool) -> None:
@@ -62,20 +67,22 @@ def require_this_node(session: VerbSession, node: str | None) -> None:
 
 @verb
 @click.argument("member", metavar="[NODE]", required=False)
+@click.option("--cell", type=int, default=1, show_default=True, help="The cell, if the cluster has several.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the other node leads.")
-def transfer_leadership(session: VerbSession, member: str | None, no_wait: bool) -> None:
+def transfer_leadership(session: VerbSession, member: str | None, cell: int, no_wait: bool) -> None:
     """Hand the leadership of the cluster to NODE, or to any other node: all queues move, and clients connect again."""
     cluster = _require_cluster(session)
-    former = text(cluster, "leader")
+    former = _leader_of(cluster, cell)
     session.output.announce(f"Will transfer the leadership from node {former} to {member or 'another node'} ...")
-    session.api.put("cluster", "leader", body={} if member is None else {"node": member})
+    body: JsonObject = {} if member is None else {"node": member}
+    session.api.put("cluster", "leader", body=body if cell == 1 else {**body, "cell": cell})
     if no_wait or member == former:
         return
-    _settle(session, "transferring the leadership", lambda: _leads_another(session, former))
-    leader = text(session.api.get("cluster"), "leader")
+    _settle(session, "transferring the leadership", lambda: _leads_another(session, former, cell))
+    leader = _leader_of(session.api.get("cluster"), cell)
     if member is not None and leader != member:
         raise Declined(f"node {leader} leads instead of {member}, which did not stand for election in time")
-    session.output.conclude(f"Node {leader} leads the cluster")
+    session.output.conclude(f"Node {leader} leads {'the cluster' if cell == 1 else f'cell {cell}'}")
 
 
 @verb
@@ -103,12 +110,24 @@ def _named(cluster: Json, node: str | None, action: str) -> str:
 
 def _is_drained(session: VerbSession, name: str) -> bool:
     is_drained = part(session.api.get("nodes", name), "being_drained") is True
-    return is_drained and text(session.api.get("cluster"), "leader") != name
+    cluster = session.api.get("cluster")
+    leaders = [text(cluster, "leader"), *(text(cell, "leader") for cell in cells_of(cluster))]
+    return is_drained and name not in leaders
 
 
-def _leads_another(session: VerbSession, former: str) -> bool:
-    leader = text(session.api.get("cluster"), "leader")
+def _leads_another(session: VerbSession, former: str, number: int) -> bool:
+    leader = _leader_of(session.api.get("cluster"), number)
     return bool(leader) and leader != former
+
+
+def _leader_of(cluster: Json, number: int) -> str:
+    """Return the leader of a cell; empty if it has none. :raises Declined: if there is no such cell."""
+    if number == 1:
+        return text(cluster, "leader")
+    leaders = [text(cell, "leader") for cell in cells_of(cluster) if part(cell, "cell") == number]
+    if not leaders:
+        raise Declined(f"the cluster has no cell {number}")
+    return leaders[0]
 
 
 def _settle(session: VerbSession, action: str, is_done: Callable[[], bool]) -> None:

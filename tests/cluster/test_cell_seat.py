@@ -1,0 +1,159 @@
+"""The leader of the first cell tells the others of users and virtual hosts, and they make what the records say."""
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from gateway.cluster.cells import VhostPlace, VhostState
+from gateway.cluster.queue_log import Epoch
+from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.node.cluster.cell_map import CellMap
+from gateway.node.cluster.cell_seat import CellSeat
+from gateway.testing.clock import FakeClock
+from gateway_memory.cluster import MemoryBus, MemoryMetadata
+from tests.cluster.scripted_logs import run
+from tests.protocols.amqp.dialogue import Gateway
+
+
+def _nobody_is_asked(*question: object) -> None:
+    raise AssertionError(f"another cell is asked: {question}")
+
+
+class Leaders:
+    """The leaders of two cells, each on a node of its own."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.metadata = MemoryMetadata(self.clock)
+        self.bus = MemoryBus(self.clock)
+        self.gateways = {1: Gateway(), 2: Gateway()}
+        self.maps = {1: self._map("a", "b"), 2: self._map("b", "a")}
+        self.seats: dict[int, CellSeat] = {}
+
+    def _map(self, node: str, other: str) -> CellMap:
+        found = CellMap(self.metadata, self.bus, node, 2, lambda: [other])
+        Deferred.fromCoroutine(found.open())
+        return found
+
+    def lead(self, cell: int, epoch: int = 1) -> Gateway:
+        """Let a leader begin with what its log has."""
+        self.settle()
+        found = self.maps[cell]
+        seat = CellSeat(cell, Epoch(epoch), found, self.clock, _nobody_is_asked)  # type: ignore[arg-type]
+        found.on_vhost, found.on_shared = seat.vhost_changed, seat.shared_changed
+        self.seats[cell] = seat
+        seat.take(self.gateways[cell].broker)
+        self.settle()
+        return self.gateways[cell]
+
+    def settle(self) -> None:
+        for _ in range(10):
+            self.clock.advance(0.1)
+            for gateway in self.gateways.values():
+                gateway.settle()
+
+
+@pytest.fixture
+def leaders() -> Leaders:
+    return Leaders()
+
+
+def test_the_other_leader_has_what_the_first_one_had_and_each_later_change(leaders: Leaders) -> None:
+    first = leaders.lead(1).broker
+    first.directory.put_user(UserRecord("alice", "hash", "sha256", [], {}))
+    leaders.settle()
+    other = leaders.lead(2).broker
+    assert other.directory.user("alice") == first.directory.user("alice")
+    first.directory.put_permission(PermissionRecord("/", "alice", "c", "w", "r"))
+    first.parameters.put(ParameterRecord("", "", "colour", "red"))
+    leaders.settle()
+    assert other.directory.permission("/", "alice") == PermissionRecord("/", "alice", "c", "w", "r")
+    assert other.parameters["", "", "colour"].value == "red"
+    assert leaders.maps[2].global_parameters["", "", "colour"].value == "red"
+    first.directory.remove_user("alice")
+    first.parameters.remove(first.parameters["", "", "colour"])
+    leaders.settle()
+    assert other.directory.user("alice") is None
+    assert other.directory.permission("/", "alice") is None
+    assert ("", "", "colour") not in other.parameters
+
+
+def test_a_change_is_told_when_it_is_stored_and_no_sooner(leaders: Leaders) -> None:
+    first = leaders.lead(1)
+    leaders.lead(2)
+    first.broker.directory.put_user(UserRecord("alice", "hash", "sha256", [], {}))
+    known: list[str] = []
+    for _ in range(10):
+        leaders.clock.advance(0.1)  # the turn of the first broker does not end
+    assert ("user", "alice") not in leaders.maps[1].shared.by_key
+    leaders.settle()
+    leaders.seats[1].when_shared(lambda: known.append("all"))
+    leaders.settle()
+    assert known == ["all"]
+    assert leaders.gateways[2].broker.directory.user("alice") is not None
+
+
+def test_only_the_first_cell_changes_users(leaders: Leaders) -> None:
+    leaders.lead(1)
+    other = leaders.lead(2).broker
+    with pytest.raises(PreconditionFailed, match="first cell"):
+        other.directory.put_user(UserRecord("bob", "hash", "sha256", [], {}))
+    with pytest.raises(PreconditionFailed, match="first cell"):
+        other.directory.remove_user("guest")
+    with pytest.raises(PreconditionFailed, match="first cell"):
+        other.parameters.put(ParameterRecord("", "", "colour", "red"))
+    other.parameters.put(ParameterRecord("/", "thing", "colour", "red"))
+
+
+def test_virtual_hosts_have_records_and_a_leader_makes_and_deletes_what_they_say(leaders: Leaders) -> None:
+    leaders.lead(1)
+    assert leaders.maps[2].vhosts.place_of("/") == VhostPlace(1)
+    records = leaders.maps[1].vhosts
+    run(records.make("made", 2))
+    run(records.make("going", 2))
+    leaders.gateways[2].broker.declare_vhost("going")
+    run(records.mark_deleting("going"))
+    run(records.make("gone", 2))
+    run(records.mark_deleting("gone"))
+    other = leaders.lead(2).broker
+    leaders.settle()
+    assert "made" in other.vhost_by_name
+    assert "going" not in other.vhost_by_name
+    assert {name for name in ("made", "going", "gone") if records.place_of(name)} == {"made"}
+
+
+def test_the_permissions_of_a_deleted_virtual_host_of_another_cell_are_removed(leaders: Leaders) -> None:
+    first = leaders.lead(1).broker
+    other = leaders.lead(2).broker
+    run(leaders.maps[1].vhosts.make("made", 2))
+    other.declare_vhost("made")
+    first.directory.put_permission(PermissionRecord("made", "guest", "", "", ""))
+    leaders.settle()
+    run(leaders.maps[2].vhosts.mark_deleting("made"))
+    assert leaders.maps[2].vhosts.place_of("made") == VhostPlace(2, VhostState.DELETING)
+    other.delete_vhost("made")
+    leaders.settle()
+    assert leaders.maps[1].vhosts.place_of("made") is None
+    assert first.directory.permission("made", "guest") is None
+    assert other.directory.permission("made", "guest") is None
+
+
+def test_permissions_that_a_dead_leader_did_not_remove_are_removed_by_the_next_one(leaders: Leaders) -> None:
+    first = leaders.gateways[1].broker
+    first.directory.put_permission(PermissionRecord("gone", "guest", "", "", ""))
+    leaders.lead(1)
+    leaders.settle()
+    assert first.directory.permission("gone", "guest") is None
+    assert first.directory.permission("/", "guest") is not None
+
+
+def test_a_new_virtual_host_goes_to_the_cell_with_the_fewest_and_all_nodes_know_it(leaders: Leaders) -> None:
+    leaders.lead(1)
+    leaders.lead(2)
+    placed: list[int] = []
+    for name in ("x", "y"):
+        leaders.seats[1].place(name).addCallback(placed.append)
+        leaders.settle()
+    assert placed == [2, 1]
+    assert leaders.maps[2].cell_of("y") == 1
