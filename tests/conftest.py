@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
 import gc
+import importlib.metadata
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,9 @@ gc.set_threshold(1_000_000, 20, 100)
 
 #: So much garbage is kept rather than freed: to free it takes longer than to test with less memory.
 _FEW_OBJECTS: Final = 300_000
+
+# Before each test pytest asks for the version of Twisted, for which its file of metadata is read and parsed.
+importlib.metadata.version = cache(importlib.metadata.version)
 
 _begun_modules: set[Path] = set()
 
