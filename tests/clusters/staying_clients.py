@@ -120,8 +120,9 @@ class PikaClients(StayingClients):
 class AioPikaClients(StayingClients):
     """Connections of aio-pika that do not connect again. The publisher has many messages on their way."""
 
-    #: So many messages are published at a time.
+    #: So many messages are published at a time, and the time between, in seconds: the brokers should not be busy.
     _AT_ONCE: Final = 20
+    _BETWEEN_S: Final = 0.03
 
     async def _connect(self) -> aio_pika.abc.AbstractConnection:
         host, port = self.node.addresses["amqp"]
@@ -140,7 +141,7 @@ class AioPikaClients(StayingClients):
                 await asyncio.gather(*(self._publish_one(channel, each) for each in numbers))
                 self.confirmed += numbers
                 number = numbers[-1]
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(self._BETWEEN_S)
             self._is_published.set()
 
     async def _publish_one(self, channel: aio_pika.abc.AbstractChannel, number: int) -> None:
