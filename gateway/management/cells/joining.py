@@ -15,6 +15,8 @@ from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Fields, Streamed
 from gateway.management.web.request import Request
 
+_UNAVAILABLE: Final = 503
+
 #: The parts of an overview that are sums over the cells.
 _SUMMED: Final = ("message_stats", "churn_rates", "queue_totals", "object_totals", "set_aside")
 
@@ -37,24 +39,36 @@ def joined_listing(
 def joined_overview(
     fields: Fields, cells: Cells, request: Request, principal: Principal
 ) -> "Generator[Deferred[None] | None, None, Fields]":
-    """Return an overview with the sums over all cells."""
-    for document in (yield from documents(cells, request, principal, request.target)):
+    """Return an overview with the sums over all cells; those that do not answer are left out, and named."""
+    silent: list[int] = []
+    for document in (yield from documents(cells, request, principal, request.target, silent)):
         if isinstance(document, dict):
             for name in _SUMMED:
                 if name in fields:
                     fields[name] = summed(fields[name], document.get(name))
-    return fields
+    return {**fields, "silent_cells": silent} if silent else fields
 
 
 def documents(
-    cells: Cells, request: Request, principal: Principal, target: str
+    cells: Cells, request: Request, principal: Principal, target: str, silent: list[int] | None = None
 ) -> "Generator[Deferred[None] | None, None, list[Any]]":
-    """Return the JSON of each other cell for a GET of this target, in steps; all are asked at once."""
+    """Return the JSON of each other cell for a GET of this target, in steps; all are asked at once.
+
+    Cells that do not answer are added to ``silent``.
+
+    :raises HttpError: without ``silent``, if one does not answer.
+    """
     question = question_of(request, principal, method="GET", target=target, content=b"")
-    answers = [asked(cells, cell, question) for cell in cells.others]
+    answers = {cell: asked(cells, cell, question) for cell in cells.others}
     found = []
-    for answer in answers:
-        _, body = yield from awaited(answer)
+    for cell, answer in answers.items():
+        try:
+            _, body = yield from awaited(answer)
+        except HttpError as error:
+            if silent is None or error.status != _UNAVAILABLE:
+                raise
+            silent.append(cell)
+            continue
         try:
             found.append((yield from scan(body.decode())))
         except (ValueError, RecursionError):

@@ -73,7 +73,7 @@ def _cluster_sections(cluster: Json) -> Iterator[tuple[str, list[str]]]:
 def _cell_line(cell: JsonObject) -> str:
     leader = text(cell, "leader") or "(no leader)"
     epoch, vhosts = number(cell, "epoch"), number(cell, "vhosts")
-    return f"Cell {number(cell, 'cell')}: {leader}, epoch {epoch}, {vhosts} virtual hosts"
+    return f"Cell {number(cell, 'cell')}: {leader}, epoch {epoch}, virtual hosts: {vhosts}"
 
 
 def _unchecked(cluster: Json) -> list[Json]:
@@ -165,10 +165,13 @@ def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern
     """Distribute the leaders of queues over the nodes: refused in a cluster with one cell, whose leader has all."""
     session.output.announce(f"Re-balancing leaders of {type} queues...")
     session.api.post("rebalance", "queues", body=b"{}")
-    found = session.api.list("queues", query={"columns": "type"})
-    quorum = sum(text(each, "type") == "quorum" for each in found)
-    row: JsonObject = dict(zip(_REBALANCED, (session.node(), quorum, 0), strict=True))
-    session.output.rows(_REBALANCED, [row])
+    found = list(session.api.list("queues", query={"columns": "type,leader"}))
+    cells = cells_of(cluster_state(session))
+    rows: list[JsonObject] = []
+    for node in sorted({text(cell, "leader") for cell in cells} - {""}) or [session.node()]:
+        quorum = sum(text(each, "type") == "quorum" for each in found if not cells or text(each, "leader") == node)
+        rows.append(dict(zip(_REBALANCED, (node, quorum, 0), strict=True)))
+    session.output.rows(_REBALANCED, rows)
 
 
 @verb

@@ -112,7 +112,7 @@ def _is_drained(session: VerbSession, name: str) -> bool:
     is_drained = part(session.api.get("nodes", name), "being_drained") is True
     cluster = session.api.get("cluster")
     leaders = [text(cluster, "leader"), *(text(cell, "leader") for cell in cells_of(cluster))]
-    return is_drained and name not in leaders
+    return is_drained and name not in leaders and "" not in leaders[1:]
 
 
 def _leads_another(session: VerbSession, former: str, number: int) -> bool:
