@@ -66,6 +66,7 @@ class ForwardingNodes:
 
     def __init__(self) -> None:
         self.loop = EventLoop()
+        self.bound: dict[int, Any] = {}
         self.clock = ReactorClock(self.loop.reactor, lambda: None)
         self.listener = ServedFactory()
         self.served: Mapping[str, Any] = {"amqp": self.listener}
@@ -80,7 +81,9 @@ class ForwardingNodes:
         self._sockets: list[socket.socket] = []
 
     def listen(self, factory: Factory, host: str = "127.0.0.1") -> int:
-        port: int = self.loop.reactor.listenTCP(0, factory, 1024, host).getHost().port
+        bound = self.loop.reactor.listenTCP(0, factory, 1024, host)
+        port: int = bound.getHost().port
+        self.bound[port] = bound
         return port
 
     def connect(self, port: int | None = None, *, buffer: int = 0) -> socket.socket:

@@ -284,6 +284,54 @@ def test_a_client_that_a_slow_leader_held_back_is_read_by_the_next_one(leaders: 
     assert "more" in leaders.gateways[1].broker.vhost("/").queue_by_name
 
 
+def test_a_follower_that_is_cut_off_leaves_the_leader_and_goes_on_with_the_same_one(leaders: Leaders) -> None:
+    address, epoch = leaders.addresses[0], leaders.epoch
+    bound = leaders.bound[address[1]]
+
+    def cut() -> None:
+        leaders.address = None
+        bound.stopListening()  # present connections stay: nothing says that the leader is gone
+
+    def heal() -> None:
+        leaders.address = address
+        leaders.loop.reactor.listenTCP(address[1], bound.factory, 1024, address[0])
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.basic_publish("", "orders", b"1")
+        leaders.loop.reactor.callFromThread(cut)
+        while not leaders.counts.waiting:
+            connection.process_data_events(0.1)
+        leaders.loop.reactor.callFromThread(heal)
+        channel.basic_publish("", "orders", b"2")
+        connection.close()
+
+    leaders.run(work)
+    assert leaders.epoch == epoch
+    assert leaders.brokers[0].bodies() == [b"1", b"2"]
+    assert (leaders.counts.resumed, leaders.counts.not_resumed) == (1, 0)
+
+
+def test_a_follower_without_the_engine_stays_with_a_leader_that_it_reaches(leaders: Leaders) -> None:
+    def forget() -> None:
+        leaders.address = None
+
+    def work() -> None:
+        connection = leaders.connect_pika()
+        channel = connection.channel()
+        channel.confirm_delivery()
+        leaders.loop.reactor.callFromThread(forget)
+        for _ in range(10):
+            connection.process_data_events(0.1)
+            channel.basic_publish("", "orders", b"1")
+        connection.close()
+
+    leaders.run(work)
+    assert (leaders.counts.resumed, leaders.counts.waiting, leaders.counts.expired) == (0, 0, 0)
+
+
 def test_a_leader_that_lives_and_closes_a_connection_has_closed_it(leaders: Leaders) -> None:
     def work() -> None:
         connection = leaders.connect_pika()

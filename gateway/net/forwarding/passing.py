@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from gateway.kernel.clock import Clock, Timer
 from gateway.logs import StructuredLog
 from gateway.net.forwarding.introduction import encode_introduction
 from gateway.net.forwarding.link import ClientSide, LeaderSide
+from gateway.net.forwarding.reaching import Reaching
 from gateway.net.forwarding.relay import ResumingRelay
 from gateway.net.forwarding.resumable import Resumable
 from gateway.net.forwarding.routing import FIRST_CELL, Directions, Leader, route_of
@@ -44,6 +45,9 @@ _RESTORE_S: Final = 10.0
 
 #: So many clients of a listener are held at a time; further ones are refused.
 MOST_WAITING: Final = 10_000
+
+#: The epoch of a leader that this node has left: no leader to come has it.
+_LEFT: Final = -1
 
 #: So many of them connect to the leader at a time: it may be rebuilding its state.
 _MOST_ATTEMPTS: Final = 64
@@ -137,6 +141,7 @@ class ForwardingFactory(Factory):
         self._next: dict[int, deque[ClientSide]] = {FIRST_CELL: deque()}
         self._attempts = 0
         self._last_leaders: dict[int, Leader] = {}
+        self._reaching = Reaching(reactor, self._leave_unreachable)
         self._timer: Timer | None = None
         self._hang_ups = HangUpWatch(reactor, self._hung_up)
 
@@ -369,11 +374,18 @@ class ForwardingFactory(Factory):
     def _leave_former_leader(self) -> None:
         for cell in self._next:
             leader = self._leader(cell)
-            if leader is None or leader == self._last_leaders.get(cell):
-                continue
-            self._last_leaders[cell] = leader
-            former = [each for each, by in self.linked.items() if by.cell == cell and by != leader]
-            for client in former:
+            if leader is None:
+                self._reaching.look(by for by in self.linked.values() if by.cell == cell and by.epoch != _LEFT)
+            elif leader != self._last_leaders.get(cell):
+                self._last_leaders[cell] = leader
+                for client in [each for each, by in self.linked.items() if by.cell == cell and by != leader]:
+                    client.leave()
+
+    def _leave_unreachable(self, leader: Leader) -> None:
+        """Leave a leader that cannot be reached. If it leads on, clients go on with it as with another one."""
+        if self._leader(leader.cell) is None:
+            for client in [each for each, by in self.linked.items() if by == leader]:
+                self.linked[client] = replace(leader, epoch=_LEFT)
                 client.leave()
 
     def _move_undecided(self) -> None:
