@@ -1,5 +1,6 @@
 """The place of a node in a cluster with several cells, as the node sees it."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from gateway.kernel.broker.broker import Broker
@@ -27,6 +28,6 @@ class CellPlace(Protocol):
         """Whether a virtual host of the settings belongs to this cell."""
         ...
 
-    def take(self, broker: Broker) -> None:
-        """Make the broker have what the records of the cluster say; called once, after its recovery."""
+    def taking(self, broker: Broker) -> Iterator[None]:
+        """Return the steps that make the broker have what the records of the cluster say; called after its recovery."""
         ...

@@ -140,7 +140,7 @@ class Node:
         if place is None or place.is_first:
             create_defaults(self.settings, self.broker)
         if place is not None:
-            place.take(self.broker)
+            yield from place.taking(self.broker)
         apply_vhost_settings(self.settings, self.broker, everything if place is None else place.has)
         if self.settings.load_definitions is not None:
             definitions = read_definitions(self.settings.load_definitions)

@@ -43,7 +43,8 @@ class Leaders:
         seat = CellSeat(cell, Epoch(epoch), found, self.clock, _nobody_is_asked)  # type: ignore[arg-type]
         found.on_vhost, found.on_shared = seat.vhost_changed, seat.shared_changed
         self.seats[cell] = seat
-        seat.take(self.gateways[cell].broker)
+        for _ in seat.taking(self.gateways[cell].broker):
+            pass
         self.settle()
         return self.gateways[cell]
 

@@ -6,9 +6,9 @@ again, so that whatever a deposed leader wrote late has no lasting effect.
 """
 
 import struct
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from gateway.cluster.errors import Outdated, Unanswered
@@ -21,6 +21,12 @@ SHARED: Final = "access"
 
 #: The pause after a write that had no answer, in seconds.
 _RETRY_S: Final = 1.0
+
+#: So many records are written at a time.
+_AT_ONCE: Final = 16
+
+#: So many records are compared in one step.
+_STEP: Final = 20
 
 _HEAD: Final = struct.Struct(">Q")
 
@@ -105,16 +111,16 @@ class SharedSource(Protocol):
         """Return an entity, as the store encodes it; ``None`` if there is none."""
         ...
 
-    def keys(self) -> "set[Key]":
-        """Return the keys of all entities."""
+    def keys(self) -> Iterator[Key]:
+        """Yield the keys of the entities that there are now."""
         ...
 
 
 class SharedWriter:
-    """Writes the records of one leader, one at a time and in the order of the changes.
+    """Writes the records of one leader, some at a time, and each one after its former change.
 
-    ``start`` runs a coroutine. After ``compare`` the records are what the ``source`` has, also if a former leader could
-    not write them.
+    ``start`` runs a coroutine. After ``comparing`` the records are what the ``source`` has, also if a former leader
+    could not write them.
     """
 
     def __init__(
@@ -131,10 +137,9 @@ class SharedWriter:
         self._clock = clock
         self._start = start
         self._due: dict[Key, None] = {}
-        self._waiting: deque[tuple[int, Callable[[Revision], None]]] = deque()
-        self._noted = self._done = 0
+        self._writing: set[Key] = set()
+        self._waiting: list[Callable[[Revision], None]] = []
         self._last = NEVER
-        self._is_writing = False
         self._is_closed = False
 
     def close(self) -> None:
@@ -143,10 +148,16 @@ class SharedWriter:
         self._due.clear()
         self._waiting.clear()
 
-    def compare(self) -> None:
-        """Write every record that differs from what the source has."""
-        for key in self._source.keys() | set(self._records.by_key):
+    def comparing(self) -> Iterator[None]:
+        """Return the steps that write every record which differs from what the source has."""
+        for number, key in enumerate(self._source.keys()):
             self.repair(key)
+            if number % _STEP == 0:
+                yield
+        for number, key in enumerate(list(self._records.by_key)):
+            self.repair(key)
+            if number % _STEP == 0:
+                yield
 
     def repair(self, key: Key) -> None:
         """Write a record if it differs from what the source has."""
@@ -159,35 +170,34 @@ class SharedWriter:
 
     def write(self, key: Key) -> None:
         """Write a record: its entity has changed, and is in the log."""
-        self._noted += 1
-        self._due.pop(key, None)
         self._due[key] = None
         self._write_more()
 
     def when_written(self, written: Callable[[Revision], None]) -> None:
-        """Call back with the revision of the last write, once everything that was noted so far is written."""
-        if not self._due and not self._is_writing:
-            written(self._last)
+        """Call back with the revision of the last write, once everything that is known to be due is written."""
+        if self._due:
+            self._waiting.append(written)
         else:
-            self._waiting.append((self._noted, written))
+            written(self._last)
 
     def _write_more(self) -> None:
-        if not self._is_writing and self._due and not self._is_closed:
-            self._is_writing = True
-            self._start(self._writing())
+        room = 0 if self._is_closed else _AT_ONCE - len(self._writing)
+        for key in list(islice((each for each in self._due if each not in self._writing), room)):
+            self._writing.add(key)
+            self._start(self._write_and_go_on(key))
 
-    async def _writing(self) -> None:
+    async def _write_and_go_on(self, key: Key) -> None:
         try:
-            while self._due and not self._is_closed:
-                key = next(iter(self._due))
-                await self._write(key)
+            await self._write(key)
         except Unanswered:
             self._clock.call_later(_RETRY_S, self._write_more)
+            return
         finally:
-            self._is_writing = False
+            self._writing.discard(key)
+        self._clock.call_later(0, self._write_more)
         if not self._due:
-            waiting, self._waiting = self._waiting, deque()
-            for _, written in waiting:
+            waiting, self._waiting = self._waiting, []
+            for written in waiting:
                 written(self._last)
 
     async def _write(self, key: Key) -> None:

@@ -79,11 +79,6 @@ class CellMap:
         """Return the cell with the fewest virtual hosts, the first one of several."""
         return min(self.cells, key=lambda cell: len(self.vhosts.names_in(cell)))
 
-    def entities(self) -> list[Entity]:
-        """Return what all cells share."""
-        found = (entity_of(key, record) for key, record in self.shared.by_key.items())
-        return [entity for entity in found if entity is not None]
-
     # Changes of records
 
     def _vhost_changed(self, name: str) -> None:

@@ -59,18 +59,20 @@ class CellSeat:
         cell = self._map.cell_of(vhost)
         return self.is_first if cell is None else cell == self.own
 
-    def take(self, broker: Broker) -> None:
-        """Make the broker have what the records say; called once, after its recovery."""
+    def taking(self, broker: Broker) -> Iterator[None]:
+        """Return the steps that make the broker have what the records say; called once, after its recovery."""
         self._broker = broker
         broker.events.subscribe(self._vhost_event)
         if self.is_first:
             self._take_first(broker)
         else:
             broker.directory.is_copy = broker.parameters.are_global_copies = True
-            for entity in self._map.entities():
-                self._apply(broker, key_of(entity), entity)
+            for key in list(self._map.shared.by_key):
+                self._apply(broker, key)
+                yield
         for name in self._map.vhosts.names_in(self.own):
             self._take_vhost(broker, name)
+            yield
         for name in broker.vhost_by_name:
             if not self.has(name):
                 _log.error("a virtual host of this cell has no record", vhost=name, cell=self.own)
@@ -79,10 +81,14 @@ class CellSeat:
         """Begin to tell the other cells, of the virtual hosts that exist already too."""
         broker.events.subscribe(self._shared_event)
         self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
-        broker.journal.when_durable(broker.journal.pending_lsn, self._writer.compare)
+        self._when_durable(lambda: broker.clock.background.add(self._comparing()))
         for name in broker.vhost_by_name:
             self._run(self._map.vhosts.make(name, self.own))
         broker.clock.background.add(self._removing_stale_permissions(broker))
+
+    def _comparing(self) -> Iterator[None]:
+        if self._writer is not None:
+            yield from self._writer.comparing()
 
     def _take_vhost(self, broker: Broker, name: str) -> None:
         """Make or delete a virtual host that a former leader has not."""
@@ -113,11 +119,13 @@ class CellSeat:
             if not self._unsettled[key]:
                 self._writer.repair(key)
             return
-        record = self._map.shared.by_key.get(key)
-        self._apply(broker, key, None if record is None else entity_of(key, record))
+        self._apply(broker, key)
         broker.journal.flush()
 
-    def _apply(self, broker: Broker, key: Key, entity: Entity | None) -> None:
+    def _apply(self, broker: Broker, key: Key) -> None:
+        """Let the broker have a shared record as it is now."""
+        record = self._map.shared.by_key.get(key)
+        entity = None if record is None else entity_of(key, record)
         if key[0] == ParameterRecord.kind:
             broker.parameters.take(key[1:], entity if isinstance(entity, ParameterRecord) else None)
         elif entity is None:
@@ -180,13 +188,12 @@ class CellSeat:
         found = None if broker is None else _found(broker, key)
         return None if found is None else encode_entity(found)
 
-    def keys(self) -> set[Key]:
-        """Return the keys of all of them."""
+    def keys(self) -> Iterator[Key]:
+        """Yield the keys of the entities that there are now."""
         broker = self._broker
-        if broker is None:
-            return set()
-        shared = (each for each in broker.parameters.values() if not each.vhost)
-        return {key_of(entity) for entity in (*broker.directory.entities(), *shared)}
+        if broker is not None:
+            shared = (each for each in broker.parameters.values() if not each.vhost)
+            yield from map(key_of, [*broker.directory.entities(), *shared])
 
     # For the HTTP API
 
