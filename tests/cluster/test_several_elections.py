@@ -81,6 +81,8 @@ def test_a_record_shows_the_highest_role() -> None:
     node.leaderships[QueueId(1)].resign()
     _settle(cluster, nodes, 1)
     assert node.members.own.role is Role.LEADER
+    assert not node.members.own.is_eligible
+    node.leaderships[QueueId(1)].stand()
     assert node.members.own.is_eligible
     for leadership in node.leaderships.values():
         leadership.resign()

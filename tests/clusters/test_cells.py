@@ -1,12 +1,13 @@
 """Two cells of one cluster, which two nodes lead: what happens to one is not noticed in the other."""
 
 from collections.abc import Iterator
+from urllib.error import HTTPError
 
 import pytest
 
 from tests.clusters.accounting import Accounting
 from tests.clusters.cells import VHOSTS, epoch_of, find_leader, leader_of, led_cells, running_cells, spread
-from tests.clusters.gateway_cluster import GatewayCluster
+from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster
 from tests.clusters.links import AmqpLink
 from tests.clusters.rounds import ROUNDS
 from tests.clusters.staying_clients import PikaClients, StayingClients
@@ -176,7 +177,7 @@ def test_a_drained_node_hands_over_each_cell_and_leads_none_until_it_is_revived(
 def test_the_leadership_of_a_cell_is_transferred_and_leaders_are_spread_again(cluster: GatewayCluster) -> None:
     first, second, _ = spread(cluster)
     epoch, kept = epoch_of(cluster, 2), epoch_of(cluster, 1)
-    request(first, "PUT", "cluster/leader", {"cell": 2, "node": first.name})
+    wait_until(lambda: _is_transferred(first, 2), cluster.logs)
     assert leader_of(cluster, 2, after=epoch) is first
     assert led_cells(first).keys() == {1, 2}
     assert epoch_of(cluster, 1) == kept
@@ -185,3 +186,12 @@ def test_the_leadership_of_a_cell_is_transferred_and_leaders_are_spread_again(cl
     spread(cluster)
     leaders = {each["leader"] for each in get(second, "cluster")["cells"]}
     assert len(leaders) == 2
+
+
+def _is_transferred(node: ClusterNode, cell: int) -> bool:
+    """Whether the leadership of a cell is handed to a node, which does not stand for a while after it has led."""
+    try:
+        request(node, "PUT", "cluster/leader", {"cell": cell, "node": node.name})
+    except HTTPError:
+        return False
+    return True

@@ -6,7 +6,7 @@ from gateway.cluster.queue_log import QueueId
 
 
 class Standing:
-    """The roles of a node by log. Its record has the highest of them, and whether it stands in any election."""
+    """The roles of a node by log. Its record has the highest of them, and whether it stands in all elections."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
@@ -16,10 +16,10 @@ class Standing:
     def show(self, log: QueueId, role: Role, *, is_eligible: bool) -> None:
         """Note the role in one election, and change the record of this node if it differs."""
         self._roles[log], self._eligible[log] = role, is_eligible
-        highest, is_any_eligible = self._highest(), any(self._eligible.values())
+        highest, is_everywhere_eligible = self._highest(), all(self._eligible.values())
         own = self._members.own
-        if own.role is not highest or own.is_eligible is not is_any_eligible:
-            self._members.show(highest, is_any_eligible)
+        if own.role is not highest or own.is_eligible is not is_everywhere_eligible:
+            self._members.show(highest, is_everywhere_eligible)
 
     def led_besides(self, log: QueueId) -> int:
         """Return how many other logs this node leads, or may lead soon: those before this one that it stands for."""
