@@ -135,7 +135,7 @@ def test_nothing_is_lost_when_a_leader_is_paused_or_the_engine_has_no_majority(c
         for account in accounts:
             account.goes_on()
     for account in accounts:
-        account.finish()
+        account.finish(is_ordered=False)
     assert min(account.confirmed for account in accounts) > 100
 
 
