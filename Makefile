@@ -35,7 +35,7 @@ SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugin
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
 	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
-cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR" keeps it there
+cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR --cells 2" keeps it there, with two cells
 	@exec $(BIN)/python -m gateway.cli.local_cluster $(ARGS)
 
 # The groups of all tests; rest has all other folders. Four run at a time, as some wait for other processes most of the

@@ -24,12 +24,12 @@ class _Stopped(Exception):
 
 
 class LocalCluster:
-    """The processes of one cluster. Owns them."""
+    """The processes of one cluster of ``cells`` cells. Owns them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, cells: int) -> None:
         taken: set[int] = set()
         self.servers = NatsServers(directory, taken)
-        self.nodes = GatewayNodes(directory, self.servers, taken)
+        self.nodes = GatewayNodes(directory, self.servers, taken, cells)
         self._ended: set[str] = set()
 
     def run(self) -> None:
@@ -102,13 +102,20 @@ def _stop(number: int, frame: FrameType | None) -> None:
     show_default=True,
     help="Directory of the data, the settings and the logs.",
 )
-def main(data: Path) -> None:
+@click.option(
+    "--cells",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Number of cells; with several, each virtual host is in one, and several nodes lead.",
+)
+def main(data: Path, cells: int) -> None:
     """Run a cluster of three nodes on this machine until Ctrl-C."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _stop)
     cluster: LocalCluster | None = None
     try:
-        cluster = LocalCluster(data.absolute())
+        cluster = LocalCluster(data.absolute(), cells)
         cluster.run()
     except _Stopped:
         _say("stopping")

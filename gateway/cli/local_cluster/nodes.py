@@ -24,7 +24,7 @@ _LOGIN: Final = "guest:guest"
 class GatewayNodes:
     """The nodes below a directory. Each has a file with its settings."""
 
-    def __init__(self, directory: Path, servers: NatsServers, taken: set[int]) -> None:
+    def __init__(self, directory: Path, servers: NatsServers, taken: set[int], cells: int) -> None:
         self.ports: dict[str, dict[str, int]] = {}
         self.processes: dict[str, ChildProcess] = {}
         for at, name in enumerate(NAMES):
@@ -33,7 +33,7 @@ class GatewayNodes:
             home = directory / name
             home.mkdir(parents=True, exist_ok=True)
             settings = home / "gateway.toml"
-            settings.write_text(_settings(name, servers, ports, internal))
+            settings.write_text(_settings(name, servers, ports, internal, cells))
             command = [sys.executable, "-m", "gateway", "run", "--config", str(settings), "--data", str(home)]
             self.processes[name] = ChildProcess(name, command, home / "gateway.log")
 
@@ -66,7 +66,7 @@ class GatewayNodes:
         return f"amqp://{_LOGIN}@{HOST}:{self.ports[name]['amqp']}/%2F"
 
 
-def _settings(name: str, servers: NatsServers, ports: Mapping[str, int], internal: int) -> str:
+def _settings(name: str, servers: NatsServers, ports: Mapping[str, int], internal: int, cells: int) -> str:
     lines = [
         f'node_name = "{name}"',
         f'bind = "{HOST}"',
@@ -77,6 +77,7 @@ def _settings(name: str, servers: NatsServers, ports: Mapping[str, int], interna
         f"cluster.monitoring = {json.dumps(servers.monitoring)}",
         f'cluster.host = "{HOST}"',
         f"cluster.port = {internal}",
+        f"cluster.cells = {cells}",
     ]
     return "\n".join(lines) + "\n"
 

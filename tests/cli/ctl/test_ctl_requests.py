@@ -97,6 +97,12 @@ CHANGES = [
         'Adding vhost "v2" ...\n',
         id="add_vhost",
     ),
+    pytest.param(
+        ["add_vhost", "v2", "--cell", "2"],
+        [("PUT vhosts/v2", {"cell": 2})],
+        'Adding vhost "v2" ...\n',
+        id="add_vhost in a cell",
+    ),
     pytest.param(["delete_vhost", ".."], [("DELETE vhosts/%2E%2E", None)], 'Deleting vhost ".." ...\n', id="dots"),
     pytest.param(
         ["enable_vhost_protection_from_deletion", "v1"],
@@ -339,6 +345,7 @@ READS = [
     (["list_users"], "users", [{"name": "g", "tags": ["a", "b"]}, {"name": "h", "tags": ""}], "g\t[a, b]\nh\t[]\n"),
     (["list_vhosts"], "vhosts", [{"name": "/"}], "/\n"),
     (["list_vhosts", "name,tracing"], "vhosts", [{"name": "/", "tracing": False}], "/\tfalse\n"),
+    (["list_vhosts", "name,cell"], "vhosts", [{"name": "/", "cell": 2}], "/\t2\n"),
     (
         ["list_permissions"],
         "vhosts/%2F/permissions",

@@ -57,3 +57,11 @@ def test_the_protection_is_exported_and_imported(console: Console) -> None:
     other = Console()
     other.post("/definitions", {"vhosts": console.get("/definitions")["vhosts"]})
     assert other.get("/vhosts/shop")["protected_from_deletion"] is True
+
+
+def test_a_node_without_cells_has_one(console: Console) -> None:
+    answer = console.ask("PUT", "/vhosts/shop", {"cell": 2})
+    reason = "vhost 'shop': cell must be 1, because there is one cell"
+    assert answer.result == (400, {"error": "bad_request", "reason": reason})
+    assert console.ask("GET", "/vhosts/shop").status == 404
+    assert console.put("/vhosts/shop", {"cell": 1}) == 201

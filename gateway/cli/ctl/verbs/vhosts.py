@@ -18,6 +18,7 @@ VHOSTS = NounListing(
         "default_queue_type": "default_queue_type",
         "protected_from_deletion": "protected_from_deletion",
         "cluster_state": "cluster_state",
+        "cell": "cell",
         "inert_plugins": "inert_plugins",
         "messages": "messages",
         "messages_ready": "messages_ready",
@@ -33,12 +34,18 @@ VHOSTS = NounListing(
 @click.option("--description", help="Description of the virtual host.")
 @click.option("--tags", help="Tags, separated by commas.")
 @click.option("--default-queue-type", help="Type of queues declared without a type.")
+@click.option("--cell", type=click.IntRange(1), help="Cell of a cluster with several; by default the least used one.")
 def add_vhost(
-    session: VerbSession, name: str, description: str | None, tags: str | None, default_queue_type: str | None
+    session: VerbSession,
+    name: str,
+    description: str | None,
+    tags: str | None,
+    default_queue_type: str | None,
+    cell: int | None,
 ) -> None:
     """Create a virtual host. An existing one is kept and gets the given metadata."""
     session.output.announce(f'Adding vhost "{name}" ...')
-    given = {"description": description, "tags": tags, "default_queue_type": default_queue_type}
+    given = {"description": description, "tags": tags, "default_queue_type": default_queue_type, "cell": cell}
     session.api.put("vhosts", name, body={key: value for key, value in given.items() if value is not None})
 
 

@@ -46,9 +46,7 @@ def put_vhost(call: Call, name: str) -> Reply:
     plugins = _plugins(fields)
     if not existed:
         _require_own_cell(call, name)
-    cells = call.context.cells
-    if cells is not None and fields.get("cell", cells.own) != cells.own:
-        raise bad_request(f"vhost '{name}' is in cell {cells.own}; it cannot be moved")
+    _refuse_another_cell(call, name)
     if existed and plugins:
         raise bad_request("plugins of an existing virtual host are changed with PUT /api/plugins/VHOST/NAME")
     if existed:
@@ -167,6 +165,15 @@ def _plugins(fields: Fields) -> dict[str, Fields]:
     if not isinstance(plugins, dict) or not all(isinstance(settings, dict) for settings in plugins.values()):
         raise bad_request("plugins must be an object of plugin names with objects of settings")
     return plugins
+
+
+def _refuse_another_cell(call: Call, name: str) -> None:
+    """Refuse a ``cell`` that is not the virtual host's: it cannot be moved, and a node without cells has only one."""
+    cells, cell = call.context.cells, call.fields.get("cell")
+    if cells is None and cell not in (None, 1):
+        raise bad_request(f"vhost '{name}': cell must be 1, because there is one cell")
+    if cells is not None and cell not in (None, cells.own):
+        raise bad_request(f"vhost '{name}' is in cell {cells.own}; it cannot be moved")
 
 
 def _require_own_cell(call: Call, name: str) -> None:
