@@ -23,7 +23,7 @@ from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
 from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
-from gateway.net.reactor import ServerTransport
+from gateway.net.server_transport import ServerTransport
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.tls_info import is_tls, tls_info
 from gateway.net.turn import Turn

@@ -7,9 +7,9 @@ from twisted.internet import tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
-from gateway.net.connection_io import ConnectionIO
 from gateway.net.login_poller import LoginPoller
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
+from gateway.net.server_transport import ServerTransport
 from gateway.net.turn_watch import LONG_PART_S
 from gateway.net.twisted_private import StandardReactor
 
@@ -17,27 +17,6 @@ from gateway.net.twisted_private import StandardReactor
 SHORTEST_COUNTED_S: Final = 0.0001
 
 _log = Logger()
-
-
-class ServerTransport(tcp.Server):
-    """An accepted connection, polled at low priority until it has logged in.
-
-    If it has a ``ConnectionIO``, that reads the socket directly, without Twisted's classes.
-    """
-
-    def promote(self) -> None:
-        """Poll it at normal priority from now on: its client has logged in."""
-        self.reactor.login_poller.promote(self.fileno())
-
-    def read_by(self, io: ConnectionIO) -> None:
-        """Let a ``ConnectionIO`` read the socket from now on."""
-        io.listen(self.fileno())
-        self.reactor.loop.read_by(io, self.fileno())
-
-    def connectionLost(self, reason: Any) -> None:
-        """Detach the descriptor, which may be reused, before Twisted closes the connection."""
-        self.reactor.loop.read_by_reactor(self.fileno())
-        super().connectionLost(reason)
 
 
 class ThrottledPort(tcp.Port):

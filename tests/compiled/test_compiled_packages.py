@@ -24,6 +24,18 @@ for name in sys.argv[1:]:
     print(name, find_spec(name).origin)
 """
 
+WEAK_REFERENCES = """
+from weakref import WeakKeyDictionary, ref
+from gateway.net.server_transport import ServerTransport
+kept = WeakKeyDictionary()
+for _ in range(1000):
+    transport = ServerTransport.__new__(ServerTransport)
+    kept[transport], reference = "a", ref(transport)
+    del transport
+    assert reference() is None
+print(len(kept))
+"""
+
 
 def name_of(path: str) -> str:
     """Return the module name of a listed file, without its top folder."""
@@ -70,6 +82,12 @@ def test_every_listed_module_is_compiled_and_none_beside_the_source(
     assert [name for name, place in places.items() if ".compiled/" not in place or not place.endswith(".so")] == []
     folders = ("gateway", "protocols", "storage", "plugins")
     assert [path for folder in folders for path in (ROOT / folder).rglob("*.so")] == []
+
+
+def test_a_weak_reference_to_a_transport_ends_with_it(environment: Mapping[str, str]) -> None:
+    command = (sys.executable, "-c", WEAK_REFERENCES)
+    output = subprocess.run(command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=True).stdout
+    assert output == "0\n"
 
 
 @pytest.mark.parametrize("tests", ["tests/kernel tests/protocols tests/net/test_syscalls.py", "tests/behaviour"])

@@ -7,7 +7,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from gateway_jetstream.errors import ApiError, NoPeers
+from gateway_jetstream.errors import ApiError, Disconnected, NatsError, NoPeers, NoResponders, RequestTimedOut
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.ports.placing import PEERS_S, create_stream
 
@@ -17,7 +17,7 @@ CONFIG = {"name": "gateway_q_2"}
 class Servers(JetStreamApi):
     """Answers requests for streams with errors first, then with success."""
 
-    def __init__(self, *errors: ApiError) -> None:
+    def __init__(self, *errors: NatsError) -> None:
         self.errors = list(errors)
         self.asked: list[Mapping[str, Any]] = []
 
@@ -38,6 +38,15 @@ def test_a_stream_is_created_once_there_are_enough_peers() -> None:
     clock.pump([0.5])
     assert (servers.asked, created) == ([CONFIG] * 2, [])
     clock.pump([0.5])
+    assert (servers.asked, created) == ([CONFIG] * 3, [None])
+
+
+@pytest.mark.parametrize("kind", [NoResponders, RequestTimedOut, Disconnected])
+def test_a_stream_is_created_once_the_leader_of_the_servers_answers(kind: type[NatsError]) -> None:
+    servers, clock = Servers(kind("no answer"), kind("no answer")), Clock()
+    created: list[None] = []
+    creation(servers, clock).addCallback(created.append)
+    clock.pump([0.5, 0.5])
     assert (servers.asked, created) == ([CONFIG] * 3, [None])
 
 
