@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -169,9 +169,8 @@ class Gateway:
 
 
 @contextmanager
-def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
+def started(gateway: Gateway) -> Iterator[Gateway]:
     """Run a gateway within the block. It may be stopped and restarted in the block."""
-    gateway = Gateway(directory, *settings)
     try:
         yield gateway.start()
     finally:
@@ -179,12 +178,22 @@ def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
 
 
 @contextmanager
-def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
+def stopped_in_order(gateway: Gateway) -> Iterator[Broker]:
     """Run a gateway within the block; stopping it with SIGTERM must succeed."""
-    with gateway_in(directory, *settings) as gateway:
+    with started(gateway):
         yield gateway.broker
         exit_code = gateway.stop()
         assert exit_code == 0, f"the gateway stopped with exit code {exit_code}:\n{gateway.log}"
+
+
+def gateway_in(directory: Path, *settings: str) -> AbstractContextManager[Gateway]:
+    """Run a gateway on a directory within the block. It may be stopped and restarted in the block."""
+    return started(Gateway(directory, *settings))
+
+
+def running_gateway(directory: Path, *settings: str) -> AbstractContextManager[Broker]:
+    """Run a gateway on a directory within the block; stopping it with SIGTERM must succeed."""
+    return stopped_in_order(Gateway(directory, *settings))
 
 
 def connected_when_it_listens(port: int) -> socket.socket:

@@ -4,13 +4,12 @@
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 from tests.interop.broker import Broker
-from tests.running import Gateway
+from tests.running import Gateway, started, stopped_in_order
 
 ON_A_CLUSTER: Final = bool(os.environ.get("GATEWAY_TEST_ON_A_CLUSTER"))
 
@@ -24,20 +23,11 @@ def gateway_at(directory: Path, *settings: str) -> Gateway:
     return FollowerGateway(directory, *settings)
 
 
-@contextmanager
-def gateway_in(directory: Path, *settings: str) -> Iterator[Gateway]:
+def gateway_in(directory: Path, *settings: str) -> AbstractContextManager[Gateway]:
     """Run a gateway within the block. It may be stopped and restarted in the block."""
-    gateway = gateway_at(directory, *settings)
-    try:
-        yield gateway.start()
-    finally:
-        gateway.end()
+    return started(gateway_at(directory, *settings))
 
 
-@contextmanager
-def running_gateway(directory: Path, *settings: str) -> Iterator[Broker]:
+def running_gateway(directory: Path, *settings: str) -> AbstractContextManager[Broker]:
     """Run a gateway within the block; stopping it with SIGTERM must succeed."""
-    with gateway_in(directory, *settings) as gateway:
-        yield gateway.broker
-        exit_code = gateway.stop()
-        assert exit_code == 0, f"the gateway stopped with exit code {exit_code}:\n{gateway.log}"
+    return stopped_in_order(gateway_at(directory, *settings))
