@@ -48,7 +48,7 @@ class BatchReader(DataSourceReader):
         begin = max(begin, narrowing.offsets.begin or 0)
         if narrowing.offsets.end is not None:
             end = min(end, narrowing.offsets.end)
-        return Range(key, begin, end)
+        return Range(key, begin, end, partition.incarnation)
 
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key, decode
+from gateway_spark.offsets import Key, PartitionOffset, decode
 
 #: The first and the next message in JSON offsets, as in other sources of Spark.
 EARLIEST_OFFSET: Final = -2
@@ -17,12 +17,12 @@ LATEST_OFFSET: Final = -1
 class Bound:
     """One bound of a read: ``earliest``, ``latest``, a time in ms since the epoch, or offsets of partitions.
 
-    The start is inclusive, the end exclusive.
+    The start is inclusive, the end exclusive. ``offset_by_key`` may name the incarnation of a stream.
     """
 
     word: str = ""
     time_ms: int | None = None
-    offset_by_key: Mapping[Key, int] = field(default_factory=dict)
+    offset_by_key: Mapping[Key, PartitionOffset] = field(default_factory=dict)
 
 
 EARLIEST: Final = Bound("earliest")
@@ -37,7 +37,7 @@ def starting_offsets(value: str) -> Bound:
 def ending_offsets(value: str) -> Bound:
     """Parse the option: ``latest`` or JSON."""
     bound = _bound(value, "latest", {"latest": LATEST})
-    if EARLIEST_OFFSET in bound.offset_by_key.values():
+    if any(entry.next == EARLIEST_OFFSET for entry in bound.offset_by_key.values()):
         raise ValueError("latest or JSON offsets from 0, or -1 for latest (-2, earliest, is not an end)")
     return bound
 
@@ -52,9 +52,9 @@ def _bound(value: str, words: str, bound_by_word: Mapping[str, Bound]) -> Bound:
         return bound_by_word[value.lower()]
     allowed = f'{words} or JSON such as {{"orders": {{"0": 23}}}} (-2 for earliest, -1 for latest)'
     try:
-        offset_by_key = {key: entry.next for key, entry in decode(json.loads(value)).items()}
+        offset_by_key = decode(json.loads(value))
     except (ValueError, OptionError):
         raise ValueError(allowed) from None
-    if any(offset < EARLIEST_OFFSET for offset in offset_by_key.values()):
+    if any(entry.next < EARLIEST_OFFSET for entry in offset_by_key.values()):
         raise ValueError(allowed)
     return Bound(offset_by_key=offset_by_key)

@@ -35,12 +35,16 @@ Fields: TypeAlias = dict[str, Any]  # decoded JSON
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One stream: its name (each partition of a super stream has one), its first offset, its next offset, its size."""
+    """One stream: its name (each partition of a super stream has one), its first offset, its next offset, its size.
+
+    ``incarnation`` changes when the stream is deleted and declared again; ``None`` if the broker names none.
+    """
 
     queue: str
     first: int
     next: int
     size_bytes: int
+    incarnation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class Client:
         query = {"names": json.dumps(selection.names)} if selection.pattern is None else {}
         found = {
             queue["queue"]: {
-                number: Partition(each["queue"], each["first"], each["next"], each["bytes"])
+                number: Partition(each["queue"], each["first"], each["next"], each["bytes"], each.get("incarnation"))
                 for number, each in queue["partitions"].items()
             }
             for queue in self._json("GET", "/streams", query)["queues"]
@@ -106,12 +110,16 @@ class Client:
         query = {"queue": stream, "offset": str(offset), "bytes": str(size_bytes)}
         return int(self._json("GET", "/offset", query)["offset"])
 
-    def read(self, stream: str, begin: int, end: int) -> Slice:
+    def read(self, stream: str, begin: int, end: int, incarnation: str | None = None) -> Slice:
         """Read from ``begin`` up to ``end``, or less if the broker limits the answer; earlier messages may precede.
 
-        :raises BrokerRefused: with status 410 and the field ``first`` if ``begin`` is truncated.
+        :raises BrokerRefused: with status 410, and the field ``first`` if ``begin`` is truncated, or the error
+            ``recreated`` if the stream has another incarnation.
         """
-        response, content = self._answer("GET", "/read", {"queue": stream, "from": str(begin), "to": str(end)})
+        query = {"queue": stream, "from": str(begin), "to": str(end)}
+        if incarnation is not None:
+            query["incarnation"] = incarnation
+        response, content = self._answer("GET", "/read", query)
         return Slice(int(response.headers["X-First-Offset"]), int(response.headers["X-Next-Offset"]), content)
 
     def report(self, consumer: str, progress: Fields) -> None:

@@ -4,6 +4,9 @@ An offset of Spark is JSON, ``{"orders": {"0": 500}}``: the next message of each
 for the first time or starts over, it is ``{"orders": {"0": {"from": 20, "next": 500}}}``: the checkpoint contains
 the start with the end, so a repeated batch reads the same messages, whatever happened to the stream meanwhile. A
 query therefore begins at ``{}``.
+
+The member ``incarnation`` names the stream that was read, because another one of the same name may follow it:
+``{"orders": {"0": {"incarnation": "1790000000000-7", "next": 500}}}``. Brokers and checkpoints before it have none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,18 +24,23 @@ class Key(NamedTuple):
 
 
 class PartitionOffset(NamedTuple):
-    """The position in one partition: the next offset, and the start, or ``None`` if the previous entry gives it."""
+    """The position in one partition: the next offset, and the start, or ``None`` if the previous entry gives it.
+
+    ``incarnation`` is that of the stream, ``None`` if unknown.
+    """
 
     next: int
     since: int | None = None
+    incarnation: str | None = None
 
 
 class Range(NamedTuple):
-    """Offsets of one partition from ``begin`` to before ``end``."""
+    """Offsets of one partition from ``begin`` to before ``end``, in the stream of this incarnation, if known."""
 
     key: Key
     begin: int
     end: int
+    incarnation: str | None = None
 
     @property
     def size(self) -> int:
@@ -60,15 +68,13 @@ def encode(reached: Reached) -> Json:
     """Return an offset for Spark; always in the same order, because Spark compares the text."""
     offset: Json = {}
     for key in sorted(reached, key=_place):
-        entry = reached[key]
-        value = entry.next if entry.since is None else {"from": entry.since, "next": entry.next}
-        offset.setdefault(key.queue, {})[key.partition] = value
+        offset.setdefault(key.queue, {})[key.partition] = _written(reached[key])
     return offset
 
 
-def positions(offset: Json) -> dict[Key, int]:
-    """Return the next offset of each partition, for progress displays."""
-    return {key: entry.next for key, entry in decode(offset).items()}
+def is_same(one: str | None, other: str | None) -> bool:
+    """Return whether two incarnations may be the same stream; older checkpoints and brokers name none."""
+    return one is None or other is None or one == other
 
 
 def ranges(start: Reached, end: Reached) -> list[Range]:
@@ -80,7 +86,7 @@ def ranges(start: Reached, end: Reached) -> list[Range]:
             continue
         begin = entry.since if entry.since is not None else before.next if before is not None else entry.next
         if begin < entry.next:
-            found.append(Range(key, begin, entry.next))
+            found.append(Range(key, begin, entry.next, entry.incarnation))
     return found
 
 
@@ -97,14 +103,14 @@ def limited(waiting: Iterable[Range], most: int) -> list[Range]:
     if most < len(waiting):
         return _in_turns(waiting, most)
     shares = _shares([each.size for each in waiting], most)
-    return [Range(each.key, each.begin, each.begin + share) for each, share in zip(waiting, shares, strict=True)]
+    return [each._replace(end=each.begin + share) for each, share in zip(waiting, shares, strict=True)]
 
 
 def _in_turns(waiting: list[Range], most: int) -> list[Range]:
     """Take one message from each of ``most`` partitions; the following partitions are next."""
     first = sum(each.begin for each in waiting) % len(waiting)
     chosen = (waiting + waiting)[first : first + most]
-    return [Range(each.key, each.begin, each.begin + 1) for each in chosen]
+    return [each._replace(end=each.begin + 1) for each in chosen]
 
 
 def _shares(sizes: list[int], most: int) -> list[int]:
@@ -131,14 +137,23 @@ def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | 
         if most_rows is not None:
             count = max(count, -(-each.size // most_rows))
         cuts = [each.begin + each.size * index // count for index in range(count + 1)]
-        pieces += [Range(each.key, begin, end) for begin, end in pairwise(cuts)]
+        pieces += [each._replace(begin=begin, end=end) for begin, end in pairwise(cuts)]
     return pieces
 
 
+def _written(entry: PartitionOffset) -> Any:
+    members = {"incarnation": entry.incarnation, "from": entry.since}
+    given = {name: value for name, value in members.items() if value is not None}
+    return given | {"next": entry.next} if given else entry.next
+
+
 def _entry(value: object) -> PartitionOffset:
-    if isinstance(value, dict):
-        return PartitionOffset(_offset(value["next"]), _offset(value["from"]))
-    return PartitionOffset(_offset(value))
+    if not isinstance(value, dict):
+        return PartitionOffset(_offset(value))
+    since, incarnation = value.get("from"), value.get("incarnation")
+    if not isinstance(incarnation, str | None) or (since is None and incarnation is None):
+        raise TypeError(value)
+    return PartitionOffset(_offset(value["next"]), None if since is None else _offset(since), incarnation)
 
 
 def _offset(value: object) -> int:

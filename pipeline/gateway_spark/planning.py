@@ -6,7 +6,7 @@ from typing import TypeAlias
 from gateway_spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, Bound
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import BrokerRefused, OptionError
-from gateway_spark.offsets import Key, Range, split
+from gateway_spark.offsets import Key, Range, is_same, split
 from gateway_spark.options import QueueSelection, SourceOptions
 from gateway_spark.reading import NOT_FOUND, Lost, Task
 
@@ -34,9 +34,12 @@ def offset_of(bound: Bound, option: str, key: Key, partition: Partition, client:
         return client.offset_at(partition.queue, bound.time_ms)
     if bound.word:
         return partition.first if bound.word == "earliest" else partition.next
-    offset = bound.offset_by_key.get(key)
-    if offset is None:
+    entry = bound.offset_by_key.get(key)
+    if entry is None:
         raise OptionError(f"option '{option}' names no offset of {place(key)}")
+    if not is_same(entry.incarnation, partition.incarnation):
+        raise OptionError(f"option '{option}': {place(key)} was deleted and declared again since that offset")
+    offset = entry.next
     if offset > partition.next:
         raise OptionError(f"option '{option}': {place(key)} ends at {partition.next}, before {offset}")
     return {EARLIEST_OFFSET: partition.first, LATEST_OFFSET: partition.next}.get(offset, offset)
@@ -57,14 +60,22 @@ def still_there(wanted: Iterable[Range], streams: Streams, lost: Lost) -> list[R
         if partition is None:
             lost(f"{name} is gone, with its messages {each.begin} to {each.end - 1}")
             continue
+        if not is_same(each.incarnation, partition.incarnation):
+            lost(f"{recreated(each.key)}: messages {each.begin} to {each.end - 1} are gone")
+            continue
         if each.begin < partition.first:
             lost(f"messages {each.begin} to {min(partition.first, each.end) - 1} of {name} are gone")
         if each.end > partition.next:
             lost(f"messages {max(partition.next, each.begin)} to {each.end - 1} of {name} are gone: it ends before")
         begin, end = max(each.begin, partition.first), min(each.end, partition.next)
         if begin < end:
-            kept.append(Range(each.key, begin, end))
+            kept.append(Range(each.key, begin, end, partition.incarnation))
     return kept
+
+
+def recreated(key: Key) -> str:
+    """Return the sentence about a stream that has a successor of the same name."""
+    return f"{place(key)} was deleted and declared again"
 
 
 def place(key: Key) -> str:
@@ -76,6 +87,14 @@ def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> 
     """Cut ranges into tasks."""
     pieces = split(wanted, least=options.min_partitions, most_rows=options.max_rows_per_partition)
     return [
-        Task(streams[each.key].queue, each.key.queue, int(each.key.partition), each.begin, each.end, number)
+        Task(
+            streams[each.key].queue,
+            each.key.queue,
+            int(each.key.partition),
+            each.begin,
+            each.end,
+            number,
+            each.incarnation,
+        )
         for number, each in enumerate(pieces)
     ]

@@ -18,6 +18,7 @@ Lost: TypeAlias = Callable[[str], None]
 """Called with a sentence about lost messages; returns if reading continues without them."""
 
 GONE = 410
+RECREATED = "recreated"
 NOT_FOUND = 404
 
 
@@ -25,7 +26,8 @@ NOT_FOUND = 404
 class Task(InputPartition):
     """The range of one task: messages of one stream, and the origin recorded in the rows.
 
-    ``number`` is that of the task: tasks of a cluster begin at different nodes.
+    ``number`` is that of the task: tasks of a cluster begin at different nodes. ``incarnation`` is that of the stream,
+    if known.
     """
 
     stream: str
@@ -34,6 +36,7 @@ class Task(InputPartition):
     begin: int
     end: int
     number: int = 0
+    incarnation: str | None = None
 
 
 def loss_rule(fails: bool) -> Lost:
@@ -56,7 +59,7 @@ def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Itera
     offset = task.begin
     while offset < task.end:
         try:
-            found = client.read(task.stream, offset, task.end)
+            found = client.read(task.stream, offset, task.end, task.incarnation)
         except BrokerRefused as refusal:
             offset = _after_loss(task, offset, refusal, lost)
             continue
@@ -73,6 +76,9 @@ def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> 
     if refusal.status == GONE and isinstance(first, int):
         lost(f"messages {offset} to {min(first, task.end) - 1} of stream '{task.stream}' are gone")
         return max(first, offset + 1)
+    if refusal.status == GONE and refusal.fields.get("error") == RECREATED:
+        lost(f"stream '{task.stream}' was deleted and declared again: messages {offset} to {task.end - 1} are gone")
+        return task.end
     if refusal.status == NOT_FOUND:
         lost(f"stream '{task.stream}' is gone, with its messages {offset} to {task.end - 1}")
         return task.end

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from gateway_spark.client import Client, Partition
-from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key, positions
+from gateway_spark.errors import BrokerRefused, OptionError
+from gateway_spark.offsets import Key, PartitionOffset, decode, is_same
 from gateway_spark.options import QueueSelection
+
+#: HTTP status of a queue that is no stream, and of one that does not exist.
+NO_STREAM: Final = (400, 404)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +27,30 @@ class Reached:
     query: str
     planned: int | None
     done: int | None
-    position_by_key: Mapping[Key, int]
-    """The next offset of each partition after the last complete batch."""
+    entry_by_key: Mapping[Key, PartitionOffset]
+    """The position in each partition after the last complete batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """One partition in a status: ``lag`` is the number of unread messages, ``None`` if unknown."""
+    """One partition in a status: the position of the query, and the stream at the broker, ``None`` if there is none."""
 
     key: Key
-    position: int
-    end: int | None
+    entry: PartitionOffset
+    stream: Partition | None
 
-    @property
-    def lag(self) -> int | None:
-        """The number of unread messages."""
-        return None if self.end is None else max(0, self.end - self.position)
+    def __str__(self) -> str:
+        name, at = f"{self.key.queue}/{self.key.partition}", self.entry.next
+        if self.stream is None:
+            return f"{name}: at {at}, of a stream that was deleted"
+        if not is_same(self.entry.incarnation, self.stream.incarnation):
+            count = self.stream.next - self.stream.first
+            return f"{name}: at {at}, of a stream that was deleted and declared again: {count} to go in the new one"
+        if at > self.stream.next:
+            return f"{name}: at {at}, beyond the end of the stream, {self.stream.next}: it was declared again"
+        gone = max(0, self.stream.first - at)
+        lost = f", {gone} of them deleted by retention" if gone else ""
+        return f"{name}: at {at}, of {self.stream.next}: {self.stream.next - at} to go{lost}"
 
 
 def query_id(checkpoint: Path) -> str | None:
@@ -56,32 +68,41 @@ def reached(checkpoint: Path) -> Reached:
         raise OptionError(f"{checkpoint} is not a checkpoint of a streaming query")
     planned, done = _batches(checkpoint / "offsets"), _batches(checkpoint / "commits")
     finished = [batch for batch in done if batch in planned]
-    position = _positions(checkpoint / "offsets" / str(finished[-1])) if finished else {}
-    return Reached(query, planned[-1] if planned else None, done[-1] if done else None, position)
+    entries = _entries(checkpoint / "offsets" / str(finished[-1])) if finished else {}
+    return Reached(query, planned[-1] if planned else None, done[-1] if done else None, entries)
 
 
-def lines(reached: Reached, client: Client | None) -> list[PartitionLine]:
-    """Return the position of each partition, and with a client its lag."""
-    ends = _ends(reached, client) if client is not None else {}
-    return [PartitionLine(key, position, ends.get(key)) for key, position in sorted(reached.position_by_key.items())]
+def lines(reached: Reached, client: Client) -> list[PartitionLine]:
+    """Return the position in each partition, with its stream."""
+    streams = _streams(reached, client)
+    return [PartitionLine(key, entry, streams.get(key)) for key, entry in sorted(reached.entry_by_key.items())]
 
 
 def described(checkpoint: Path, client: Client | None) -> Iterator[str]:
     """Yield the lines of a status for people. :raises OptionError: if the directory is not a checkpoint."""
     found = reached(checkpoint)
     yield f"{checkpoint}: query {found.query}, batch {_shown(found.done)} done, {_shown(found.planned)} planned"
+    if client is None:
+        for key, entry in sorted(found.entry_by_key.items()):
+            yield f"  {key.queue}/{key.partition}: at {entry.next}"
+        return
     for line in lines(found, client):
-        lag = "" if line.lag is None else f", of {line.end}: {line.lag} to go"
-        yield f"  {line.key.queue}/{line.key.partition}: at {line.position}{lag}"
+        yield f"  {line}"
 
 
-def _ends(reached: Reached, client: Client) -> dict[Key, int]:
-    queues = tuple(dict.fromkeys(key.queue for key in reached.position_by_key))
-    if not queues:
-        return {}
+def _streams(reached: Reached, client: Client) -> dict[Key, Partition]:
+    """Return the streams of a query that still exist."""
+    found: dict[Key, Partition] = {}
     with closing(client):
-        streams: Mapping[str, Mapping[str, Partition]] = client.streams(QueueSelection(queues))
-    return {Key(queue, number): each.next for queue, parts in streams.items() for number, each in parts.items()}
+        for queue in dict.fromkeys(key.queue for key in reached.entry_by_key):
+            try:
+                partitions = client.streams(QueueSelection((queue,)))[queue]
+            except BrokerRefused as refusal:
+                if refusal.status in NO_STREAM:
+                    continue
+                raise
+            found |= {Key(queue, number): each for number, each in partitions.items()}
+    return found
 
 
 def _batches(directory: Path) -> list[int]:
@@ -91,16 +112,16 @@ def _batches(directory: Path) -> list[int]:
     return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
 
 
-def _positions(offsets: Path) -> dict[Key, int]:
+def _entries(offsets: Path) -> dict[Key, PartitionOffset]:
     """Parse the file of a batch: a version, a line of Spark, then a JSON object for each gateway source."""
-    found: dict[Key, int] = {}
+    found: dict[Key, PartitionOffset] = {}
     for line in offsets.read_text(encoding="utf-8").splitlines()[2:]:
         try:
             offset = json.loads(line)
         except ValueError:
             continue
         if isinstance(offset, dict):
-            found |= positions(offset)
+            found |= decode(offset)
     return found
 
 

@@ -23,9 +23,18 @@ from pyspark.sql.types import StructType
 from gateway_spark.bounds import EARLIEST
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import PipelineError
-from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, limited, ranges
+from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, is_same, limited, ranges
 from gateway_spark.options import ReadLimits, SourceOptions
-from gateway_spark.planning import Streams, offset_of, place, require_selected, selected, still_there, tasks
+from gateway_spark.planning import (
+    Streams,
+    offset_of,
+    place,
+    recreated,
+    require_selected,
+    selected,
+    still_there,
+    tasks,
+)
 from gateway_spark.reading import Batch, Task, batches, loss_rule
 
 
@@ -69,7 +78,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of all partitions, which Spark shows beside the position of the query."""
         with closing(Client(self._options.address)) as client:
             return encode(
-                {key: PartitionOffset(each.next) for key, each in selected(client, self._options.selection).items()}
+                {
+                    key: PartitionOffset(each.next, incarnation=each.incarnation)
+                    for key, each in selected(client, self._options.selection).items()
+                }
             )
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
@@ -97,12 +109,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             name, partition = place(key), streams.get(key)
             if partition is None:
                 lost(f"{name} is gone")
+            elif not is_same(entry.incarnation, partition.incarnation):
+                lost(f"{recreated(key)}, read up to {entry.next} before: messages may be lost")
+                begun[key] = _start(partition, partition.first)
             elif entry.next < partition.first:
                 lost(f"messages {entry.next} to {partition.first - 1} of {name} are gone")
-                begun[key] = PartitionOffset(partition.first, partition.first)
+                begun[key] = _start(partition, partition.first)
             elif entry.next > partition.next:
                 lost(f"{name} ends at {partition.next}, before {entry.next}: it was recreated")
-                begun[key] = PartitionOffset(partition.first, partition.first)
+                begun[key] = _start(partition, partition.first)
+            elif entry.incarnation is None and partition.incarnation is not None:
+                begun[key] = _start(partition, entry.next)
         for key in streams.keys() - reached.keys():
             begun[key] = self._beginning(key, streams[key], client, is_new=bool(reached) or self._has_looked)
         return begun
@@ -115,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lost = loss_rule(self._options.fails_on_loss)
             lost(f"messages {offset} to {partition.first - 1} of {place(key)} are gone")
             offset = partition.first
-        return PartitionOffset(offset, offset)
+        return _start(partition, offset)
 
     # Limits
 
@@ -124,7 +141,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {key: each.next for key, each in streams.items()}
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        return [Range(key, begun[key].next, end) for key, end in ends.items() if begun[key].next < end]
+        return [
+            Range(key, begun[key].next, end, begun[key].incarnation)
+            for key, end in ends.items()
+            if begun[key].next < end
+        ]
 
     def _limits(self, limit: ReadLimit) -> ReadLimits:
         """Return the limits of this batch: none of the options if Spark requests everything."""
@@ -184,12 +205,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _tell(self, reached: Reached, client: Client) -> None:
         """Report progress, once for each offset; errors do not fail the query."""
-        positions = {key: entry.next for key, entry in reached.items()}
+        positions = {key: entry._replace(since=None) for key, entry in reached.items()}
         if not positions or positions == self._reported:
             return
-        offsets = encode({key: PartitionOffset(offset) for key, offset in positions.items()})
         try:
-            client.report(self._options.consumer, {"offsets": offsets})
+            client.report(self._options.consumer, {"offsets": encode(positions)})
         except PipelineError as error:
             warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
         self._reported = positions
@@ -197,7 +217,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:
     """Return the entry of a partition that has advanced, with its start unless the previous entry has it."""
-    return PartitionOffset(taken.end, None if begun == before else begun.since)
+    return PartitionOffset(taken.end, None if begun == before else begun.since, begun.incarnation)
+
+
+def _start(partition: Partition, offset: int) -> PartitionOffset:
+    """Return the entry of a partition that is read from an offset on."""
+    return PartitionOffset(offset, offset, partition.incarnation)
 
 
 def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Client) -> list[Range]:
@@ -207,7 +232,7 @@ def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Cl
     for each, estimate in zip(waiting, estimates, strict=True):
         share = max(1, most * estimate // max(1, sum(estimates)))
         end = client.offset_after(streams[each.key].queue, each.begin, share)
-        taken.append(Range(each.key, each.begin, max(each.begin + 1, min(each.end, end))))
+        taken.append(each._replace(end=max(each.begin + 1, min(each.end, end))))
     return taken
 
 

@@ -35,6 +35,7 @@ class FakeBroker:
     def reset(self) -> None:
         """Remove all streams and faults."""
         self.bounds: dict[str, tuple[int, int]] = {}
+        self.incarnations: dict[str, str] = {}
         self.partitions: dict[str, dict[str, str]] = {}
         self.faults: deque[int | str] = deque()
         self.requests: list[str] = []
@@ -49,6 +50,11 @@ class FakeBroker:
         """Create a stream, or change its bounds."""
         self.partitions[queue] = {"0": queue}
         self.bounds[queue] = (first, end)
+
+    def recreate(self, queue: str, first: int, end: int, incarnation: str) -> None:
+        """Create a stream that has an incarnation, as brokers since 2026 name it."""
+        self.declare(queue, first, end)
+        self.incarnations[queue] = incarnation
 
     def declare_super(self, queue: str, *bounds: tuple[int, int]) -> None:
         """Create a super stream with a partition for each pair of bounds."""
@@ -72,7 +78,8 @@ class FakeBroker:
 
     def _view(self, stream: str) -> dict[str, Any]:
         first, end = self.bounds[stream]
-        return {"queue": stream, "first": first, "next": end, "bytes": (end - first) * 100}
+        named = {"incarnation": self.incarnations[stream]} if stream in self.incarnations else {}
+        return {"queue": stream, "first": first, "next": end, "bytes": (end - first) * 100, **named}
 
     def offset(self, query: dict[str, str]) -> tuple[int, Any]:
         first, end = self.bounds[query["queue"]]
@@ -87,6 +94,9 @@ class FakeBroker:
         if stream not in self.bounds:
             return 404, {"error": "not_found", "reason": f"no queue '{stream}'"}
         first, last = self.bounds[stream]
+        incarnation = self.incarnations.get(stream)
+        if query.get("incarnation", incarnation) != incarnation:
+            return 410, {"error": "recreated", "reason": "another stream", "incarnation": incarnation}
         if begin < first:
             return 410, {"error": "gone", "reason": f"begins at {first}", "first": first}
         begin = max(first, begin - begin % self.batch_rows)

@@ -102,6 +102,24 @@ def test_another_selection_needs_another_name(
     assert "use another --name and --out" in capsys.readouterr().err
 
 
+def replay_stream(broker: FakeBroker, out: Path) -> int:
+    return main(JOB, ["--queue", "orders", "--url", broker.options()["url"], "--out", str(out), "--name", "again"])
+
+
+def test_a_recreated_stream_is_another_selection(
+    spark: SparkSession, broker: FakeBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.recreate("orders", 0, 3, "1-1")
+    assert replay_stream(broker, tmp_path / "out") == 0
+    assert replay_stream(broker, tmp_path / "elsewhere") == 0
+    broker.recreate("orders", 0, 5, "2-1")
+    assert replay_stream(broker, tmp_path / "out") == 64
+    assert "a stream was deleted and declared again since" in capsys.readouterr().err
+    assert replay_stream(broker, tmp_path / "third") == 0
+    first, same, other = [commit["query"] for commit in broker.commits]
+    assert first == same != other
+
+
 def test_messages_are_published_to_another_destination(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:
     target = ["--to-exchange", "again", "--to-routing-key", "all", "--unroutable", "drop"]
     assert replay(broker, archive, "--name", "x", *target) == 0

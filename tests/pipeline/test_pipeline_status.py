@@ -7,7 +7,7 @@ import pytest
 
 from gateway_spark.__main__ import main
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key
+from gateway_spark.offsets import Key, PartitionOffset
 from gateway_spark.status import reached
 from tests.pipeline.fake_broker import fake_broker
 
@@ -33,7 +33,7 @@ OFFSETS = [{"orders": {"0": {"from": 0, "next": 10}}}, {"orders": {"0": 25, "1":
 def test_the_position_is_that_of_the_last_complete_batch(tmp_path: Path) -> None:
     found = reached(checkpoint_in(tmp_path, *OFFSETS, commits=1))
     assert (found.query, found.planned, found.done) == ("1234", 1, 0)
-    assert found.position_by_key == {Key("orders", "0"): 10}
+    assert found.entry_by_key == {Key("orders", "0"): PartitionOffset(10, 0)}
 
 
 def test_the_lag_is_the_number_of_unread_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +45,38 @@ def test_the_lag_is_the_number_of_unread_messages(tmp_path: Path, capsys: pytest
         f"{checkpoint}: query 1234, batch 1 done, 1 planned",
         "  orders/0: at 25, of 100: 75 to go",
         "  orders/1: at 5, of 5: 0 to go",
+    ]
+
+
+OF_FIRST_STREAM = {"orders": {"0": {"incarnation": "1-1", "from": 0, "next": 25}}}
+
+SUCCESSORS = [
+    ((10, 100), "1-1", "at 25, of 100: 75 to go"),
+    ((40, 100), "1-1", "at 25, of 100: 75 to go, 15 of them deleted by retention"),
+    ((0, 20), "1-1", "at 25, beyond the end of the stream, 20: it was declared again"),
+    ((0, 500), "2-1", "at 25, of a stream that was deleted and declared again: 500 to go in the new one"),
+]
+
+
+@pytest.mark.parametrize(("bounds", "incarnation", "shown"), SUCCESSORS)
+def test_a_successor_of_the_stream_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bounds: tuple[int, int], incarnation: str, shown: str
+) -> None:
+    checkpoint = checkpoint_in(tmp_path, OF_FIRST_STREAM, commits=1)
+    with fake_broker() as broker:
+        broker.recreate("orders", *bounds, incarnation)
+        assert main(["status", str(checkpoint), "--url", broker.options()["url"]]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [f"  orders/0: {shown}"]
+
+
+def test_a_deleted_stream_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path, OF_FIRST_STREAM | {"other": {"0": 3}}, commits=1)
+    with fake_broker() as broker:
+        broker.declare("other", 0, 4)
+        assert main(["status", str(checkpoint), "--url", broker.options()["url"]]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  orders/0: at 25, of a stream that was deleted",
+        "  other/0: at 3, of 4: 1 to go",
     ]
 
 
@@ -67,7 +99,8 @@ def test_before_the_first_batch(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_offsets_of_other_sources_are_skipped(tmp_path: Path) -> None:
-    assert reached(checkpoint_in(tmp_path, 7, "x", OFFSETS[0], commits=3)).position_by_key == {Key("orders", "0"): 10}
+    found = reached(checkpoint_in(tmp_path, 7, "x", OFFSETS[0], commits=3))
+    assert found.entry_by_key == {Key("orders", "0"): PartitionOffset(10, 0)}
 
 
 def test_a_directory_that_is_not_a_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key, PartitionOffset, Range, decode, encode, limited, positions, ranges, split
+from gateway_spark.offsets import Key, PartitionOffset, Range, decode, encode, limited, ranges, split
 
 OFFSETS = st.integers(0, 2**40)
 KEYS = st.builds(Key, st.text(min_size=1, max_size=3), st.integers(0, 11).map(str))
 ENTRIES = st.one_of(
     st.builds(PartitionOffset, OFFSETS),
-    st.tuples(OFFSETS, st.integers(0, 1000)).map(lambda pair: PartitionOffset(pair[0] + pair[1], pair[0])),
+    st.tuples(OFFSETS, st.integers(0, 1000), st.none() | st.text(max_size=3)).map(
+        lambda each: PartitionOffset(each[0] + each[1], each[0], each[2])
+    ),
+    st.builds(PartitionOffset, OFFSETS, incarnation=st.text(max_size=3)),
 )
 REACHED = st.dictionaries(KEYS, ENTRIES, max_size=5)
 
@@ -43,11 +46,15 @@ def test_partitions_are_in_the_order_of_their_numbers() -> None:
     assert list(encode(reached)["q"]) == ["1", "9", "10"]
 
 
-def test_positions_are_the_next_offsets() -> None:
-    assert positions({"q": {"0": 7, "1": {"from": 2, "next": 9}}}) == {Key("q", "0"): 7, Key("q", "1"): 9}
-
-
-NO_OFFSETS = [[], {"q": 1}, {"q": {"0": "1"}}, {"q": {"0": True}}, {"q": {"0": {"next": 1}}}, {"q": {"0": None}}]
+NO_OFFSETS = [
+    [],
+    {"q": 1},
+    {"q": {"0": "1"}},
+    {"q": {"0": True}},
+    {"q": {"0": {"next": 1}}},
+    {"q": {"0": {"incarnation": 3, "next": 1}}},
+    {"q": {"0": None}},
+]
 
 
 @pytest.mark.parametrize("offset", NO_OFFSETS, ids=str)

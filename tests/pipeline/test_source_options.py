@@ -11,7 +11,7 @@ from gateway_spark.address import NodeUrl
 from gateway_spark.bounds import EARLIEST, LATEST, exact_time
 from gateway_spark.choices import ceil_ms, moment_ms
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key
+from gateway_spark.offsets import Key, PartitionOffset
 from gateway_spark.options import SINK, SOURCE, QueueSelection, ReadLimits, sink_options, source_options
 
 QUEUE = {"queue": "orders"}
@@ -191,12 +191,13 @@ def test_a_name_with_a_comma_is_written_in_json() -> None:
 
 def test_offsets_are_parsed_from_json() -> None:
     start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":23,"1":-2}}'}, is_stream=True).start
-    assert start.offset_by_key == {Key("orders", "0"): 23, Key("orders", "1"): -2}
+    assert start.offset_by_key == {Key("orders", "0"): PartitionOffset(23), Key("orders", "1"): PartitionOffset(-2)}
 
 
 def test_an_offset_from_a_checkpoint_is_accepted() -> None:
-    start = source_options(QUEUE | {"startingOffsets": '{"orders":{"0":{"from":2,"next":9}}}'}, is_stream=True).start
-    assert start.offset_by_key == {Key("orders", "0"): 9}
+    offset = '{"orders":{"0":{"incarnation":"5-1","from":2,"next":9}}}'
+    start = source_options(QUEUE | {"startingOffsets": offset}, is_stream=True).start
+    assert start.offset_by_key == {Key("orders", "0"): PartitionOffset(9, 2, "5-1")}
 
 
 # ---- Passwords ------------------------------------------------------------------------------------------------------

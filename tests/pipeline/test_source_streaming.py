@@ -141,6 +141,69 @@ LOSSES = [
 ]
 
 
+# ---- The identity of a stream ----------------------------------------------------------------------------------------
+
+#: A query that read the first 105 messages of a stream that had a successor since.
+OF_FIRST = {"orders": {"0": {"incarnation": "1-1", "next": 105}}}
+
+
+@pytest.mark.parametrize("end", [30, 105, 500])
+def test_a_recreated_stream_stops_the_query_however_long_it_is(broker: FakeBroker, end: int) -> None:
+    broker.recreate("orders", 0, end, "2-1")
+    with pytest.raises(DataLoss, match=f"{PLACE} was deleted and declared again, read up to 105 before"):
+        batch(reader(broker), OF_FIRST)
+
+
+@pytest.mark.parametrize("end", [30, 105, 500])
+def test_a_recreated_stream_is_read_from_its_beginning_if_losses_are_ignored(broker: FakeBroker, end: int) -> None:
+    broker.recreate("orders", 3, end, "2-1")
+    with pytest.warns(UserWarning, match="declared again"):
+        reached, rows = batch(reader(broker, failOnDataLoss="false"), OF_FIRST)
+    assert offsets(rows) == list(range(3, end))
+    assert reached == {"orders": {"0": {"incarnation": "2-1", "from": 3, "next": end}}}
+    broker.recreate("orders", 3, end + 7, "2-1")
+    reached, rows = batch(reader(broker), reached)
+    assert (reached, offsets(rows)) == (
+        {"orders": {"0": {"incarnation": "2-1", "next": end + 7}}},
+        list(range(end, end + 7)),
+    )
+
+
+def test_a_planned_batch_of_a_recreated_stream_is_not_read_from_its_successor(broker: FakeBroker) -> None:
+    broker.recreate("orders", 0, 105, "1-1")
+    end = as_spark_keeps_it(reader(broker).latestOffset({}, ReadAllAvailable()))
+    (task,) = reader(broker, startingOffsets="earliest").partitions(
+        {}, {"orders": {"0": {**end["orders"]["0"], "from": 0}}}
+    )
+    broker.recreate("orders", 0, 500, "2-1")
+    with pytest.raises(DataLoss, match=f"{PLACE} was deleted and declared again: messages 0 to 104 are gone"):
+        reader(broker).partitions({}, {"orders": {"0": {**end["orders"]["0"], "from": 0}}})
+    with pytest.raises(DataLoss, match="stream 'orders' was deleted and declared again: messages 0 to 104 are gone"):
+        list(reader(broker).read(task))
+
+
+def test_a_checkpoint_without_an_incarnation_adopts_that_of_the_stream(broker: FakeBroker) -> None:
+    broker.recreate("orders", 0, 110, "1-1")
+    reached, rows = batch(reader(broker), {"orders": {"0": {"from": 20, "next": 105}}})
+    assert offsets(rows) == list(range(105, 110))
+    assert reached == {"orders": {"0": {"incarnation": "1-1", "from": 105, "next": 110}}}
+
+
+def test_starting_offsets_of_another_incarnation_are_refused(broker: FakeBroker) -> None:
+    broker.recreate("orders", 0, 500, "2-1")
+    with pytest.raises(OptionError, match="was deleted and declared again since that offset"):
+        batch(reader(broker, startingOffsets=json.dumps(OF_FIRST)), {})
+
+
+def test_progress_names_the_incarnation(broker: FakeBroker) -> None:
+    broker.recreate("orders", 0, 500, "1-1")
+    reader(broker).commit(OF_FIRST)
+    assert broker.progress["spark orders"] == {"offsets": OF_FIRST}
+
+
+# ---- Losses ----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(("happens", "line", "rest"), LOSSES)
 def test_a_loss_stops_the_query(broker: FakeBroker, happens: Any, line: str, rest: tuple[int, int]) -> None:
     happens(broker)

@@ -12,12 +12,12 @@ from urllib.request import Request, urlopen
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr, lit
 
 from gateway.kernel.messages.values import loads
-from gateway_spark.offsets import Key, positions
+from gateway_spark.offsets import decode
 from tests.interop.mqtt_clients.mqtt_server import MqttServer
 from tests.interop.mqtt_clients.paho_client import V5, Paho
 from tests.interop.stomp_clients.stomp_client import Stomp
@@ -336,8 +336,29 @@ def test_a_restarted_query_continues_at_its_checkpoint(
     assert [each["numInputRows"] for each in progress if each["numInputRows"]] == [100, 100, 50]
     broker.publish("growing", [b"y"] * 70)
     last = query.run(startingOffsets="latest")[-1]["sources"][0]
-    assert positions(last["endOffset"]) == {Key("growing", "0"): 320}
+    assert [entry.next for entry in decode(last["endOffset"]).values()] == [320]
     assert query.offsets() == list(range(320))
+
+
+def test_a_recreated_stream_fails_a_query_or_is_read_from_its_beginning(
+    spark: SparkSession, broker: StreamBroker, tmp_path: Path
+) -> None:
+    """Also if its successor is longer than the part that was read: the offsets alone would not tell."""
+
+    def recreated(*bodies: bytes) -> None:
+        with broker.channel() as channel:
+            channel.queue_delete("brief")
+        broker.declare_stream("brief")
+        broker.publish("brief", bodies)
+
+    query = Query(spark, broker, tmp_path, queue="brief", startingOffsets="earliest")
+    recreated(b"a", b"b")
+    query.run()
+    recreated(b"c", b"d", b"e")
+    with pytest.raises(StreamingQueryException, match="'brief', partition 0 was deleted and declared again"):
+        query.run()
+    query.run(failOnDataLoss="false")
+    assert query.offsets() == [0, 0, 1, 1, 2]
 
 
 def test_the_broker_shows_the_progress_of_a_query(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:

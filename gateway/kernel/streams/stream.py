@@ -69,11 +69,12 @@ class StreamConsumers(ConsumerSet):
 class Stream(QueueLike):
     """One stream of one virtual host. Owns its log, its consumers' cursors and the stored offsets.
 
-    ``segment_size`` is the node's default in bytes. The callbacks in ``on_durable`` are called when there is more to
-    read. No message is ever counted as unsettled: the messages that consumers hold are still in the stream.
+    ``incarnation`` tells it from an earlier or later stream of the same name; ``since_ms`` is when it was declared,
+    wall time. ``segment_size`` is the node's default in bytes. The callbacks in ``on_durable`` are called when there is
+    more to read. No message is ever counted as unsettled: the messages that consumers hold are still in the stream.
     """
 
-    __slots__ = ("_cursor_by_consumer", "_read_scheduler", "_segment_size", "log", "tracking")
+    __slots__ = ("_cursor_by_consumer", "_read_scheduler", "_segment_size", "incarnation", "log", "tracking")
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Stream(QueueLike):
         journal: "Journal",
         *,
         id: int,
+        since_ms: int = 0,
         arguments: Arguments | None = None,
         segment_size: int = SEGMENT_SIZE,
         read_scheduler: ReadScheduler | None = None,
@@ -90,6 +92,7 @@ class Stream(QueueLike):
         bloom_size = given.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
         assert isinstance(bloom_size, int)  # the declaration checks it
         self._segment_size = segment_size
+        self.incarnation = f"{since_ms}-{id}"
         self.log = StreamLog(id, journal, segment_size, bloom_size)
         self._read_scheduler = read_scheduler or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}

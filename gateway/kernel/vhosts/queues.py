@@ -121,6 +121,7 @@ class Queues:
             record.name,
             self._context.journal,
             id=record.id,
+            since_ms=record.since_ms,
             arguments=record.arguments,
             segment_size=self.rules.segment_size,
             read_scheduler=self._read_scheduler,
@@ -254,6 +255,7 @@ class Queues:
             declaration.is_auto_delete,
             dict(declaration.arguments),
             declaration.user,
+            self._context.journal.now_ms,
         )
         put = writable(record)
         queue = self.install(record, is_durable=declaration.is_durable, owner=declaration.owner)

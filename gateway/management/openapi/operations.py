@@ -195,7 +195,7 @@ QUERIES: Final[Mapping[tuple[str, str], str]] = {
     ("DELETE", "/exchanges/<vhost>/<name>/kept"): "key:s",
     ("GET", "/pipeline/<vhost>/streams"): "names:s",
     ("GET", "/pipeline/<vhost>/offset"): "queue:s timestamp:i offset:i bytes:i",
-    ("GET", "/pipeline/<vhost>/read"): "queue:s from:i to:i",
+    ("GET", "/pipeline/<vhost>/read"): "queue:s from:i to:i incarnation:s",
     ("POST", "/pipeline/<vhost>/stage"): "attempt:s part:i",
     ("GET", "/trace-files/<name>"): "tail:i",
     ("GET", "/trace-files/node/<node>/<name>"): "tail:i",

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -18,11 +18,18 @@ MAX_PARTITIONS: Final = 256
 MAX_CONSUMER_NAME: Final = 255
 
 
+class Position(NamedTuple):
+    """The next offset of a consumer, in the stream of this incarnation; ``None`` if it did not name one."""
+
+    offset: int
+    incarnation: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report of a consumer: the next offset of each partition of each queue, with its time and user."""
+    """A report of a consumer: its position in each partition of each queue, with its time and user."""
 
-    offsets: Mapping[str, Mapping[str, int]]
+    offsets: Mapping[str, Mapping[str, "Position"]]
     reported_at_ms: int
     user: str
 
@@ -57,13 +64,14 @@ class ProgressReports:
         return sorted((name, report) for (vhost, name), report in self._reports.items() if vhost == vhost_name)
 
 
-def lag_view(vhost: VirtualHost, queue: str, partition: str, stream_name: str, offset: int) -> Fields:
-    """Return a consumer's offset in one partition; ``lag`` is ``null`` if the stream does not exist."""
+def lag_view(vhost: VirtualHost, queue: str, partition: str, stream_name: str, position: Position) -> Fields:
+    """Return a consumer's offset in one partition; ``lag`` is ``null`` if the stream it read does not exist."""
     stream = vhost.queue_by_name.get(stream_name)
-    end = stream.durable_end if isinstance(stream, Stream) else None
+    is_there = isinstance(stream, Stream) and position.incarnation in (None, stream.incarnation)
+    end = stream.durable_end if isinstance(stream, Stream) and is_there else None
     return {
         "queue": queue,
         "partition": int(partition),
-        "offset": offset,
-        "lag": None if end is None else max(0, end - offset),
+        "offset": position.offset,
+        "lag": None if end is None else max(0, end - position.offset),
     }

@@ -34,6 +34,12 @@ def offset_gone(name: str, offset: int, first: int) -> HttpError:
     return DetailedRefusal(410, "gone", reason, first=first)
 
 
+def stream_recreated(name: str, incarnation: str) -> HttpError:
+    """Return the error for messages of a deleted stream that has a successor of the same name."""
+    reason = f"stream '{name}' was deleted and declared again; its earlier messages are gone"
+    return DetailedRefusal(410, "recreated", reason, incarnation=incarnation)
+
+
 def offset_ahead(name: str, offset: int, end: int) -> HttpError:
     """Return the error for an offset beyond the end of the stream."""
     return DetailedRefusal(416, "not_there_yet", f"stream '{name}' ends at {end}, before {offset}", next=end)

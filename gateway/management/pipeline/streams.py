@@ -95,6 +95,7 @@ def _view(name: str, parts: Sequence[Stream]) -> Fields:
 def _stream_view(stream: Stream) -> Fields:
     return {
         "queue": stream.name,
+        "incarnation": stream.incarnation,
         "first": stream.first_offset,
         "next": stream.durable_end,
         "bytes": stream.size_bytes,

@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from pyspark.sql import functions as F
 
 from gateway_spark.archive import read_archive, read_trace
 from gateway_spark.choices import moment_ms, read
+from gateway_spark.client import Client
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import JobRun, Reads
 from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
+from gateway_spark.planning import selected
 
 
 def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
@@ -92,6 +95,16 @@ def messages(run: JobRun) -> DataFrame:
         chosen = (options.vhost, options.queue, options.exchange)
         return read_archive(run.spark, options.archive, *chosen, *bounds(options))
     return run.spark.read.format("gateway").options(**stream_options(options, is_stream=False)).load()
+
+
+def incarnations(options: Namespace) -> dict[str, str]:
+    """Return the incarnation of each selected partition of a stream, by ``queue/partition``; none for an archive."""
+    if not reads_stream(options):
+        return {}
+    source = source_options(stream_options(options, is_stream=False), is_stream=False)
+    with closing(Client(source.address)) as client:
+        streams = selected(client, source.selection)
+    return {f"{key.queue}/{key.partition}": each.incarnation or "" for key, each in sorted(streams.items())}
 
 
 def message_stream(run: JobRun) -> DataFrame:

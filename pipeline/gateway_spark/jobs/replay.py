@@ -5,7 +5,8 @@
 
 A name identifies one selection. The first run stores it, cut into numbered batches, in the table ``selection``;
 running it again, after a crash or by mistake, publishes only missing batches, because the broker detects those it
-has. For newer messages, or to repeat a replay, use another name.
+has. For newer messages, or to repeat a replay, use another name. A stream that was deleted and declared again has
+other messages: its batches are others, too.
 
 The property ``user_id`` is omitted, because it must be the publishing user.
 """
@@ -15,6 +16,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -78,7 +80,7 @@ def perform(run: JobRun) -> JobOutcome:
     for batch in range(plan["done"], plan["batches"]):
         messages = chosen.where(F.col("batch") == batch)
         pace.wait(min(plan["batch_size"], plan["messages"] - batch * plan["batch_size"]))
-        _publish(run, messages, batch)
+        _publish(run, messages, _batch_id(batch, plan.get("streams", {})))
         plan["done"] = batch + 1
         run.outputs.put(PLAN_FILE, json.dumps(plan))
         run.progress.say(f"{min(plan['done'] * plan['batch_size'], plan['messages'])} of {plan['messages']} published")
@@ -117,16 +119,20 @@ class Pace:
 def _plan(run: JobRun) -> dict[str, Any]:
     """Return the plan of an earlier run, or a new one. :raises OptionError: if the earlier run had other options."""
     asked = {name: _plain(getattr(run.options, name)) for name in QUESTION}
+    streams = inputs.incarnations(run.options)
     path = run.outputs.directory / PLAN_FILE
     if path.exists():
         plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if plan["asked"] != asked:
             raise OptionError(f"{path} belongs to another selection: use another --name and --out")
+        if plan.get("streams", streams) != streams:
+            raise OptionError(f"a stream was deleted and declared again since {path}: use another --name and --out")
         return plan
     chosen = numbered(selected(inputs.messages(run), run.options.where), run.options.batch_size)
     count = run.outputs.write(SELECTION, chosen)
     size = run.options.batch_size
-    plan = {"asked": asked, "messages": count, "batch_size": size, "batches": -(-count // size), "done": 0}
+    batches = {"messages": count, "batch_size": size, "batches": -(-count // size), "done": 0}
+    plan = {"asked": asked, "streams": streams, **batches}
     run.outputs.put(PLAN_FILE, json.dumps(plan))
     return plan
 
@@ -137,7 +143,15 @@ def _preview(run: JobRun) -> JobOutcome:
     return JobOutcome({"messages": chosen.count(), "routing keys": count, "published": "nothing, a dry run"})
 
 
-def _publish(run: JobRun, messages: DataFrame, batch: int) -> None:
+def _batch_id(batch: int, streams: Mapping[str, str]) -> str:
+    """Return the id under which the broker knows a batch of these streams."""
+    if not any(streams.values()):
+        return str(batch)
+    digest = blake2b(json.dumps(streams, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return f"{batch} of {digest}"
+
+
+def _publish(run: JobRun, messages: DataFrame, batch: str) -> None:
     """Publish one batch in one step, in order, and therefore in one task."""
     given = sink_of(run, batch)
     # A column overrides the option of that name, so a replay to another destination omits the column.
@@ -147,7 +161,7 @@ def _publish(run: JobRun, messages: DataFrame, batch: int) -> None:
     in_order.write.format("gateway").mode("append").options(**given).save()
 
 
-def sink_of(run: JobRun, batch: int) -> Mapping[str, str]:
+def sink_of(run: JobRun, batch: str) -> Mapping[str, str]:
     """Return the options of the sink for a batch. :raises OptionError: if one is invalid."""
     options = run.options
     named = {
@@ -157,7 +171,7 @@ def sink_of(run: JobRun, batch: int) -> Mapping[str, str]:
         "unroutable": options.unroutable,
     }
     given = {name: value for name, value in named.items() if value is not None}
-    identity = {"producerName": f"replay {options.name}", "batchId": str(batch)}
+    identity = {"producerName": f"replay {options.name}", "batchId": batch}
     return inputs.checked_sink(inputs.connection_options(options) | given | identity)
 
 

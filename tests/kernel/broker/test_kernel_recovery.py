@@ -14,6 +14,7 @@ from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from gateway.kernel.queueing.ledger import MOST_AT_ONCE
+from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
 from tests.clocks import TurnClock
 
@@ -51,6 +52,28 @@ def test_every_kind_of_entity_is_recovered(broker: MemoryBroker) -> None:
         ("q", "k", "{'x-match': 'any', 'a': 1}"),
         ("y", "", "{'b': None}"),
     }
+
+
+def test_a_stream_keeps_its_incarnation_and_its_successor_has_another(broker: MemoryBroker) -> None:
+    """Also after a restart, which may assign the number of a deleted stream again."""
+
+    def declared(running: MemoryBroker) -> Stream:
+        stream = running.kernel.vhost("/").declare_queue("s", is_durable=True, arguments={"x-queue-type": "stream"})
+        running.commit()
+        assert isinstance(stream, Stream)
+        return stream
+
+    first = declared(broker)
+    after = broker.crashed()
+    kept = after.kernel.vhost("/").queue("s")
+    assert isinstance(kept, Stream)
+    assert kept.incarnation == first.incarnation
+    after.kernel.vhost("/").delete_queue(kept)
+    after.commit()
+    again = after.crashed()
+    again.clock.advance(1)
+    second = declared(again)
+    assert (second.id, second.incarnation == first.incarnation) == (first.id, False)
 
 
 SURVIVAL = [

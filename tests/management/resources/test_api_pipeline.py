@@ -40,6 +40,12 @@ def publish(console: Console, queue: str, body: str) -> None:
     console.post("/exchanges/%2F/amq.default/publish", fields)
 
 
+def incarnation_of(console: Console) -> str:
+    stream = console.gateway.vhost.queue("orders")
+    assert isinstance(stream, Stream)
+    return stream.incarnation
+
+
 def rows(answer: Answer) -> list[dict]:
     assert answer.status == 200, answer
     return pa.ipc.open_stream(answer.content).read_all().to_pylist()
@@ -51,7 +57,9 @@ def rows(answer: Answer) -> list[dict]:
 def test_a_stream_is_its_own_only_partition(console: Console) -> None:
     (queue,) = console.get('/pipeline/%2F/streams?names=["orders"]'.replace('"', "%22"))["queues"]
     size = console.gateway.vhost.queue("orders").size_bytes
-    assert queue == {"queue": "orders", "partitions": {"0": {"queue": "orders", "first": 0, "next": 10, "bytes": size}}}
+    incarnation = incarnation_of(console)
+    part = {"queue": "orders", "incarnation": incarnation, "first": 0, "next": 10, "bytes": size}
+    assert queue == {"queue": "orders", "partitions": {"0": part}}
 
 
 def test_a_super_stream_has_its_partitions_in_order(console: Console) -> None:
@@ -176,6 +184,26 @@ def test_an_offset_deleted_by_retention_is_answered_with_410(console: Console) -
     answer = console.ask("GET", "/pipeline/%2F/read?queue=orders&from=3&to=6")
     reason = "message 3 of stream 'orders' was deleted by retention; the first one is 10"
     assert answer.result == (410, {"error": "gone", "reason": reason, "first": 10})
+
+
+def test_a_recreated_stream_has_another_incarnation_which_reads_may_require(console: Console) -> None:
+    first = incarnation_of(console)
+    assert rows(console.ask("GET", f"/pipeline/%2F/read?queue=orders&from=3&to=6&incarnation={first}"))
+    console.delete("/queues/%2F/orders")
+    console.put("/queues/%2F/orders", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    second = incarnation_of(console)
+    answer = console.ask("GET", f"/pipeline/%2F/read?queue=orders&from=3&to=6&incarnation={first}")
+    reason = "stream 'orders' was deleted and declared again; its earlier messages are gone"
+    assert answer.result == (410, {"error": "recreated", "reason": reason, "incarnation": second})
+    assert second != first
+
+
+def test_progress_in_a_recreated_stream_has_no_lag(console: Console) -> None:
+    offset = {"next": 4, "incarnation": incarnation_of(console)}
+    console.put("/pipeline/%2F/progress/job", {"offsets": {"orders": {"0": offset}}})
+    assert console.get("/pipeline/%2F/progress")[0]["partitions"][0]["lag"] == 6
+    console.put("/pipeline/%2F/progress/job", {"offsets": {"orders": {"0": offset | {"incarnation": "0-0"}}}})
+    assert console.get("/pipeline/%2F/progress")[0]["partitions"][0]["lag"] is None
 
 
 def test_a_failure_of_the_worker_is_answered_with_503(console: Console) -> None:

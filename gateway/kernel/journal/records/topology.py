@@ -50,10 +50,14 @@ class ExchangeRecord(Entity):
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(Entity):
-    """A durable queue. ``id`` is its number in the message tables; ``user`` declared it (since layout 2)."""
+    """A durable queue. ``id`` is its number in the message tables; ``user`` declared it (since layout 2).
+
+    ``since_ms`` is when it was declared, wall time (since layout 3; 0 for an older one). A number may be assigned again
+    after a restart, so both together tell a queue from its successor of the same name.
+    """
 
     kind: ClassVar[str] = "queue"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     key_width: ClassVar[int] = 2
     vhost: str
     name: str
@@ -61,6 +65,7 @@ class QueueRecord(Entity):
     is_auto_delete: bool
     arguments: dict[str, Value]
     user: str = ""
+    since_ms: int = 0
 
     @property
     def messages_id(self) -> int:

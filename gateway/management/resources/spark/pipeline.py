@@ -1,7 +1,7 @@
 """/pipeline: streams for queries of Spark, and the progress of its consumers."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
@@ -12,9 +12,9 @@ from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields, LongTask, Routes
-from gateway.management.pipeline.progress import MAX_CONSUMER_NAME, MAX_PARTITIONS, Report, lag_view
+from gateway.management.pipeline.progress import MAX_CONSUMER_NAME, MAX_PARTITIONS, Position, Report, lag_view
 from gateway.management.pipeline.reading import ReadRange
-from gateway.management.pipeline.refusals import access_refused, not_found
+from gateway.management.pipeline.refusals import access_refused, not_found, stream_recreated
 from gateway.management.pipeline.streams import (
     MAX_INT64,
     is_number,
@@ -28,6 +28,9 @@ from gateway.management.super_streams import partitions_of
 from gateway.management.views.times import timestamp
 
 routes = Routes()
+
+#: Maximum number of characters of a stream's incarnation in a report.
+MAX_INCARNATION: Final = 64
 
 
 @routes.get("/pipeline/<vhost>/streams", level=AccessLevel.USER)
@@ -54,9 +57,11 @@ def offset(call: Call, vhost: str) -> Fields:
 
 @routes.get("/pipeline/<vhost>/read", level=AccessLevel.USER)
 def read(call: Call, vhost: str) -> "Deferred[Download]":
-    """Return messages in Arrow's stream format."""
+    """Return messages in Arrow's stream format; with ``incarnation`` only those of that stream."""
     stream = require_readable_stream(call, call.accessible_vhost(vhost), call.query.get("queue", ""))
     read_range = ReadRange(stream, whole_number(call, "from"), whole_number(call, "to"))
+    if call.query.get("incarnation", stream.incarnation) != stream.incarnation:
+        raise stream_recreated(stream.name, stream.incarnation)
     return call.context.pipeline.reading.read(read_range)
 
 
@@ -65,7 +70,10 @@ def read(call: Call, vhost: str) -> "Deferred[Download]":
 
 @routes.put("/pipeline/<vhost>/progress/<consumer>", level=AccessLevel.USER)
 def report(call: Call, vhost: str, consumer: str) -> None:
-    """Store the progress of a consumer: ``{"offsets": {"orders": {"0": 500}}}``."""
+    """Store the progress of a consumer: ``{"offsets": {"orders": {"0": 500}}}``.
+
+    ``{"next": 500, "incarnation": "..."}`` in place of the number also names the stream that was read.
+    """
     virtual_host = call.accessible_vhost(vhost)
     offsets = _offsets(call.fields.get("offsets"))
     if not 0 < len(consumer.encode()) <= MAX_CONSUMER_NAME:
@@ -125,14 +133,14 @@ def _partitions(call: Call, vhost: VirtualHost, report: Report) -> list[Fields]:
     for queue, partitions in report.offsets.items():
         exchange = vhost.exchange_by_name.get(queue)
         parts = [] if exchange is None or queue in vhost.queue_by_name else partitions_of(vhost, exchange)
-        for number, offset in partitions.items():
+        for number, position in partitions.items():
             name = parts[int(number)].name if int(number) < len(parts) else queue
             if may_read(Operation.READ, name, "queue"):
-                views.append(lag_view(vhost, queue, number, name, offset))
+                views.append(lag_view(vhost, queue, number, name, position))
     return views
 
 
-def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
+def _offsets(given: Any) -> Mapping[str, Mapping[str, Position]]:
     """Parse offsets by partition by queue. :raises HttpError: if they are malformed."""
     if not isinstance(given, dict) or not all(isinstance(partitions, dict) for partitions in given.values()):
         raise bad_request("'offsets' must be an object of queues, each an object of partitions and their offsets")
@@ -141,8 +149,23 @@ def _offsets(given: Any) -> Mapping[str, Mapping[str, int]]:
         raise bad_request(f"'offsets' has more than {MAX_PARTITIONS} partitions")
     if not all(_is_offset(number, offset) for number, offset in entries):
         raise bad_request("'offsets' must be an object of queues, each an object of partitions and their offsets")
-    return given
+    return {
+        queue: {number: _position(each) for number, each in partitions.items()} for queue, partitions in given.items()
+    }
+
+
+def _position(given: Any) -> Position:
+    """Return the position in one partition, which ``_is_offset`` has checked."""
+    return Position(given["next"], given["incarnation"]) if isinstance(given, dict) else Position(given)
 
 
 def _is_offset(number: str, offset: object) -> bool:
+    if isinstance(offset, dict):
+        if offset.keys() != {"next", "incarnation"} or not _is_incarnation(offset["incarnation"]):
+            return False
+        offset = offset["next"]
     return is_number(number) and isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) <= MAX_INT64
+
+
+def _is_incarnation(given: object) -> bool:
+    return isinstance(given, str) and len(given) <= MAX_INCARNATION
