@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, NewType, Protocol, TypeAlias
 
+from gateway.cluster.errors import Outdated
+
 Key: TypeAlias = tuple[str, ...]
 """The parts of a key, from the general to the particular: ``("queue", "/", "orders")``. At least one."""
 
@@ -65,3 +67,22 @@ class Metadata(Protocol):
     def watch(self, prefix: Key, watcher: MetadataWatcher) -> MetadataWatch:
         """Report the keys that begin with ``prefix`` and have more parts, and then each write of one of them."""
         ...
+
+
+async def compare_and_set(
+    metadata: Metadata, key: Key, value: bytes | None, expected: Revision
+) -> tuple[bool, MetadataEntry | None]:
+    """Write a value, or delete the key for ``None``, if its last revision is ``expected``.
+
+    Return whether that was done, and the last write of the key: this one, or else the one that was found instead.
+
+    :raises Unanswered: if the engine does not answer.
+    """
+    try:
+        if value is None:
+            revision = await metadata.delete(key, expected)
+        else:
+            revision = await metadata.put(key, value, expected)
+    except Outdated:
+        return False, await metadata.get(key)
+    return True, MetadataEntry(key, value, revision)

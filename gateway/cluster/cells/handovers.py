@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.cluster.errors import Outdated, Unanswered
-from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch, Revision
+from gateway.cluster.errors import Unanswered
+from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch, Revision, compare_and_set
 from gateway.cluster.queue_log import Epoch
 
 #: The keys of the records begin with this part; the number of the cell follows.
@@ -46,14 +46,12 @@ class HandoverRecords:
         """Ask the leader of a cell to hand over. :raises Unanswered: if the engine does not answer."""
         key: Key = (HANDOVER, str(cell))
         for _ in range(_MOST_WRITES):
-            try:
-                await self._metadata.put(key, encode_handover(handover), self._revisions.get(key, NEVER))
-            except Outdated:
-                found = await self._metadata.get(key)
-                if found is not None:
-                    self._revisions[key] = found.revision
-            else:
+            expected = self._revisions.get(key, NEVER)
+            is_written, last = await compare_and_set(self._metadata, key, encode_handover(handover), expected)
+            if is_written:
                 return
+            if last is not None:
+                self._revisions[key] = last.revision
         raise Unanswered(f"the request for cell {cell} has another revision with each attempt to write it")
 
     def on_entry(self, entry: MetadataEntry) -> None:

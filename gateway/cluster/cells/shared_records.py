@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from gateway.cluster.errors import Outdated, Unanswered
-from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch, Revision
+from gateway.cluster.errors import Unanswered
+from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch, Revision, compare_and_set
 from gateway.cluster.queue_log import Epoch
 from gateway.kernel.clock import Clock
 
@@ -210,21 +210,16 @@ class SharedWriter:
             self._last = max(self._last, revision)
             return
         value = None if entity is None else encode_shared(SharedRecord(self._epoch, entity))
-        try:
-            if value is None:
-                revision = await self._records.metadata.delete(full, revision)
-            else:
-                revision = await self._records.metadata.put(full, value, revision)
-        except Outdated:
-            found = await self._records.metadata.get(full)
-            if found is not None:
-                self._records.note(key, found)
-                record = None if found.value is None else decode_shared(found.value)
-                if record is not None and record.epoch > self._epoch:
-                    self.close()  # another node leads
+        is_written, last = await compare_and_set(self._records.metadata, full, value, revision)
+        if last is not None:
+            self._records.note(key, last)
+        if not is_written:
+            record = None if last is None or last.value is None else decode_shared(last.value)
+            if record is not None and record.epoch > self._epoch:
+                self.close()  # another node leads
             return
-        self._records.note(key, MetadataEntry(full, value, revision))
-        self._last = max(self._last, revision)
+        if last is not None:
+            self._last = max(self._last, last.revision)
         if self._source.entity(key) == entity:
             self._due.pop(key, None)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from gateway.cluster.errors import Outdated, Unanswered
-from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch, Revision
+from gateway.cluster.errors import Unanswered
+from gateway.cluster.metadata import NEVER, Metadata, MetadataEntry, MetadataWatch, Revision, compare_and_set
 
 #: The keys of the records begin with this part.
 VHOST: Final = "vhost"
@@ -140,22 +140,13 @@ class VhostRecords:
 
     async def _written(self, name: str, place: VhostPlace | None) -> Revision | None:
         """Write or delete a record whose last revision is the known one; else read it, and return ``None``."""
-        key: Key = (VHOST, name)
         known = self._entries.get(name)
-        revision = NEVER if known is None else known.revision
+        expected = NEVER if known is None else known.revision
         value = None if place is None else encode_place(place)
-        try:
-            if value is None:
-                revision = await self._metadata.delete(key, revision)
-            else:
-                revision = await self._metadata.put(key, value, revision)
-        except Outdated:
-            found = await self._metadata.get(key)
-            if found is not None:
-                self._note(found)
-            return None
-        self._note(MetadataEntry(key, value, revision))
-        return revision
+        is_written, last = await compare_and_set(self._metadata, (VHOST, name), value, expected)
+        if last is not None:
+            self._note(last)
+        return last.revision if is_written and last is not None else None
 
 
 def encode_place(place: VhostPlace) -> bytes:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from gateway.cluster.errors import Outdated, Unanswered
+from gateway.cluster.errors import Unanswered
 from gateway.cluster.leadership.member import Member
-from gateway.cluster.metadata import NEVER, Key, Metadata, MetadataEntry, MetadataWatch
+from gateway.cluster.metadata import NEVER, Metadata, MetadataEntry, MetadataWatch, compare_and_set
 
 #: The keys of the records begin with this part.
 MAINTENANCE: Final = "maintenance"
@@ -65,23 +65,15 @@ class MaintenanceRecords:
             self._changed(name)
 
     async def _set(self, name: str, value: bytes | None) -> None:
-        key: Key = (MAINTENANCE, name)
         for _ in range(_MOST_WRITES):
             known = self._entries.get(name)
             if value is None and (known is None or known.value is None):
                 return
-            revision = NEVER if known is None else known.revision
-            try:
-                if value is None:
-                    revision = await self._metadata.delete(key, revision)
-                else:
-                    revision = await self._metadata.put(key, value, revision)
-            except Outdated:
-                found = await self._metadata.get(key)
-                if found is not None:
-                    self._note(found)
-            else:
-                self._note(MetadataEntry(key, value, revision))
+            expected = NEVER if known is None else known.revision
+            is_written, last = await compare_and_set(self._metadata, (MAINTENANCE, name), value, expected)
+            if last is not None:
+                self._note(last)
+            if is_written:
                 return
         raise Unanswered(f"the maintenance of {name} has another revision with each attempt to write it")
 
