@@ -213,7 +213,7 @@ class Settings(Section):
     """Directory whose Python files are loaded as plugins."""
 
     load_definitions: OptionalPath = None
-    """File of definitions in RabbitMQ's export format, applied at every start."""
+    """File of definitions in RabbitMQ's export format, applied at every start; in a cluster, at that of a leader."""
 
     memory_high_watermark: Live[Watermark] = 0.6
     """Memory use of the broker above which publishers are blocked."""

@@ -1,8 +1,8 @@
 """Definitions in RabbitMQ's format: users, virtual hosts, permissions, topology, policies and parameters."""
 
-from gateway.definitions.applying import apply_definitions, steps_of, without_vhosts
+from gateway.definitions.applying import apply_definitions, steps_of
 from gateway.definitions.model import Definitions, entry_counts
-from gateway.definitions.reading import check, parse_definitions, read_definitions
+from gateway.definitions.reading import check, parse_definitions, read_definitions, read_document
 from gateway.definitions.scanning import scan
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "entry_counts",
     "parse_definitions",
     "read_definitions",
+    "read_document",
     "scan",
     "steps_of",
-    "without_vhosts",
 ]

@@ -62,20 +62,6 @@ def steps_of(
     _log.info("definitions applied", source=source, users=users, queues=queues)
 
 
-def without_vhosts(definitions: model.Definitions, is_elsewhere: Callable[[str], bool], default_vhost: str) -> int:
-    """Leave out what is in virtual hosts elsewhere, in other cells of a cluster; return the number of entries."""
-    count = 0
-    for category in ("exchanges", "queues", "bindings", "policies", "parameters"):
-        entries = getattr(definitions, category)
-        kept = [entry for entry in entries if not is_elsewhere(entry.vhost or default_vhost)]
-        count += len(entries) - len(kept)
-        setattr(definitions, category, kept)
-    kept_vhosts = [vhost for vhost in definitions.vhosts if not is_elsewhere(vhost.name)]
-    count += len(definitions.vhosts) - len(kept_vhosts)
-    definitions.vhosts = kept_vhosts
-    return count
-
-
 def _apply_all(source: str, category: str, entries: list[D], step: Callable[[D], None]) -> Iterator[None]:
     entries.reverse()
     for number in range(len(entries)):

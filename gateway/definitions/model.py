@@ -107,9 +107,10 @@ class VhostMetadata(Definition):
 
 
 class VhostDefinition(Definition):
-    """A virtual host."""
+    """A virtual host. ``cell`` is the cell of a cluster in which it is made if it does not exist."""
 
     name: Name
+    cell: Annotated[int, Field(ge=1)] | None = None
     description: str | None = None
     tags: Tags | None = None
     default_queue_type: QueueType = None

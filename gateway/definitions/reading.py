@@ -31,22 +31,30 @@ def read_definitions(file: Path) -> Definitions:
 
     :raises ConfigurationError: if it cannot be read, or with one line for each error in it.
     """
+    return _run(check(read_document(file), str(file)))
+
+
+def read_document(file: Path) -> object:
+    """Return the JSON of a definitions file. Raises the errors of ``read_definitions``, but for those of its form."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file}: not UTF-8: {error}") from None
-    return parse_definitions(text, str(file))
+    return _decoded(text, str(file))
 
 
 def parse_definitions(text: str, source: str) -> Definitions:
     """Parse definitions; ``source`` is their origin in errors. Raises the errors of ``read_definitions``."""
+    return _run(check(_decoded(text, source), source))
+
+
+def _decoded(text: str, source: str) -> object:
     try:
-        document = _run(scan(text or "{}"))
+        return _run(scan(text or "{}"))
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{source}: not JSON: {error}") from None
-    return _run(check(document, source))
 
 
 def check(document: object, source: str) -> Generator[None, None, Definitions]:

@@ -98,6 +98,8 @@ class _EntryChecks:
             vhost.name, metadata.description or "", metadata.tags or (), metadata.default_queue_type or ""
         )
         require_valid_limits("limits", VHOST_LIMITS, vhost.limits)
+        if vhost.cell not in (None, 1):  # the parts of a cluster's definitions name no cell any more
+            raise NotAllowed(f"vhost '{vhost.name}': cell must be 1, because there is one cell")
         topology = self._topology(vhost.name)
         topology.default_type = metadata.default_queue_type or topology.default_type
         topology.limits = dict(vhost.limits) or topology.limits

@@ -1,10 +1,11 @@
 """The place of a node in a cluster with several cells, as the node sees it."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Generator, Iterator
+from typing import Any, Protocol
 
 from gateway.kernel.broker.broker import Broker
 from gateway.management.cells.cells import Cells
+from gateway.management.cells.definitions import DefinitionParts
 
 
 class CellPlace(Protocol):
@@ -30,4 +31,8 @@ class CellPlace(Protocol):
 
     def taking(self, broker: Broker) -> Iterator[None]:
         """Return the steps that make the broker have what the records of the cluster say; called after its recovery."""
+        ...
+
+    def sharing(self, document: Any, default_vhost: str) -> Generator[None, None, DefinitionParts]:  # Any: JSON
+        """Return the part of this cell of definitions whose form is checked, in steps; the others get theirs later."""
         ...

@@ -1,19 +1,14 @@
 """The first virtual host and user of an empty store, and the virtual hosts that the settings name."""
 
 import secrets
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable
 
 from gateway.access.passwords import hash_password
 from gateway.access.scram import kept_credential
 from gateway.config import Settings
-from gateway.definitions import Definitions, without_vhosts
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.messages.message import Value
-from gateway.logs import StructuredLog
-
-_log: Final = StructuredLog("node")
 
 
 def create_defaults(settings: Settings, broker: Broker) -> None:
@@ -51,14 +46,3 @@ def _create_default_user(settings: Settings, broker: Broker) -> None:
     broker.directory.put_permission(
         PermissionRecord(settings.default_vhost, settings.default_user, may.configure, may.write, may.read)
     )
-
-
-def leave_out_elsewhere(definitions: Definitions, has: Callable[[str], bool], default_vhost: str) -> Collection[str]:
-    """Leave out the definitions of virtual hosts in other cells of a cluster; return the names of these."""
-    names = {vhost.name for vhost in definitions.vhosts}
-    names |= {each.vhost for each in definitions.permissions if each.vhost}
-    names |= {each.vhost for each in definitions.topic_permissions if each.vhost}
-    elsewhere = {name for name in names if not has(name)}
-    if left_out := without_vhosts(definitions, lambda vhost: not has(vhost), default_vhost):
-        _log.info("definitions of virtual hosts in other cells are left out", entries=left_out)
-    return elsewhere

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Final
 
 from gateway.config import Configured, Settings
-from gateway.definitions import read_definitions, steps_of
 from gateway.kernel.broker.connection_ticks import ConnectionTicks
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.logs import StructuredLog
@@ -15,17 +14,18 @@ from gateway.management.statistics.sampler import INTERVAL_S as SAMPLE_INTERVAL_
 from gateway.net.watermarks import SHORT_INTERVAL_S, memory_limit
 from gateway.node.access import apply_access_settings
 from gateway.node.api import api_context
-from gateway.node.audit import PRUNING_INTERVAL_S, audit_rules, record_definitions, workbench_rules
+from gateway.node.audit import PRUNING_INTERVAL_S, audit_rules, workbench_rules
 from gateway.node.clockwork import Clockwork
 from gateway.node.cluster_id import ensure_cluster_id
 from gateway.node.control.live_settings import LiveSettings, ReloadResult
 from gateway.node.control.maintenance import Maintenance
 from gateway.node.control.node_control import RunningNode
-from gateway.node.defaults import apply_vhost_settings, create_defaults, everything, leave_out_elsewhere
+from gateway.node.defaults import apply_vhost_settings, create_defaults, everything
 from gateway.node.exposure import warn_of_logins_without_secret
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
 from gateway.node.last_confirms import LastConfirms
+from gateway.node.loading import loading
 from gateway.node.metrics import metric_sources, metrics_factory, start_pushes
 from gateway.node.parts import NodeParts
 from gateway.node.protocols import LISTENERS
@@ -143,11 +143,8 @@ class Node:
             yield from place.taking(self.broker)
         apply_vhost_settings(self.settings, self.broker, everything if place is None else place.has)
         if self.settings.load_definitions is not None:
-            definitions = read_definitions(self.settings.load_definitions)
-            record_definitions(self.broker.audit, definitions, self.settings.load_definitions)
-            source, default = str(self.settings.load_definitions), self.settings.default_vhost
-            elsewhere = () if place is None else leave_out_elsewhere(definitions, place.has, default)
-            yield from steps_of(definitions, self.broker, source, default, elsewhere)
+            default = self.settings.default_vhost
+            yield from loading(self.settings.load_definitions, default, self.broker, place)
         if place is None or place.is_first:
             ensure_cluster_id(self.broker)
         warn_of_logins_without_secret(self.settings, self.broker.directory)

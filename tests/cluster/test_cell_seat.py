@@ -1,5 +1,8 @@
 """The leader of the first cell tells the others of users and virtual hosts, and they make what the records say."""
 
+import json
+from collections.abc import Generator
+
 import pytest
 from twisted.internet.defer import Deferred
 
@@ -8,6 +11,8 @@ from gateway.cluster.queue_log import Epoch
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
+from gateway.management.cells.definitions import DefinitionParts
 from gateway.node.cluster.cell_map import CellMap
 from gateway.node.cluster.cell_seat import CellSeat
 from gateway.testing.clock import FakeClock
@@ -18,6 +23,18 @@ from tests.protocols.amqp.dialogue import Gateway
 
 def _nobody_is_asked(*question: object) -> None:
     raise AssertionError(f"another cell is asked: {question}")
+
+
+def _result(steps: Generator[None, None, DefinitionParts]) -> DefinitionParts:
+    """Return the result of steps."""
+    found: list[DefinitionParts] = []
+
+    def run() -> Generator[None, None, None]:
+        found.append((yield from steps))
+
+    for _ in run():
+        pass
+    return found[0]
 
 
 class Leaders:
@@ -158,3 +175,38 @@ def test_a_new_virtual_host_goes_to_the_cell_with_the_fewest_and_all_nodes_know_
         leaders.settle()
     assert placed == [2, 1]
     assert leaders.maps[2].cell_of("y") == 1
+
+
+def test_definitions_are_shared_with_the_other_cell(leaders: Leaders) -> None:
+    leaders.lead(1)
+    questions: list[CellQuestion] = []
+
+    def ask(cell: int, question: CellQuestion, answer: CellAnswer) -> CellFlow:
+        questions.append(question)
+        if len(questions) == 1:
+            answer.failed("it has no leader now")
+        else:
+            answer.begun(204, ())
+            answer.ended()
+        return NO_FLOW
+
+    seat = leaders.seats[1]
+    seat._ask = ask
+    document = {
+        "vhosts": [{"name": "x"}, {"name": "y"}, {"name": "z", "cell": 1}],
+        "permissions": [{"vhost": "x", "user": "guest"}],
+        "queues": [{"name": "of x", "vhost": "x"}, {"name": "of y", "vhost": "y"}, {"name": "own"}],
+    }
+    parts = _result(seat.sharing(document, "/"))
+    assert [each["name"] for each in parts.own["vhosts"]] == ["z"]
+    assert (parts.own["queues"], parts.own["permissions"]) == ([{"name": "own"}], document["permissions"])
+    assert parts.elsewhere == {"x", "y"}
+    leaders.clock.advance(5)
+    leaders.settle()
+    assert [json.loads(each.content) for each in questions] == [
+        {
+            "vhosts": [{"name": "x"}, {"name": "y"}],
+            "queues": [{"name": "of x", "vhost": "x"}, {"name": "of y", "vhost": "y"}],
+        }
+    ] * 2
+    assert [leaders.maps[2].cell_of(name) for name in "xyz"] == [2, 2, None]

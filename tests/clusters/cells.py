@@ -97,9 +97,9 @@ def cell_of(cluster: GatewayCluster, vhost: str) -> int:
 
 
 @contextmanager
-def running_cells() -> Iterator[GatewayCluster]:
+def running_cells(*settings: str) -> Iterator[GatewayCluster]:
     """Run a cluster with two cells that two nodes lead, each with a virtual host of ``VHOSTS``."""
-    with running_cluster(listeners=("prometheus",), settings=("cluster.cells=2",)) as cluster:
+    with running_cluster(listeners=("prometheus",), settings=("cluster.cells=2", *settings)) as cluster:
         spread(cluster)
         request(cluster.nodes[0], "PUT", f"vhosts/{VHOSTS[2]}", {"cell": 2})
         yield cluster

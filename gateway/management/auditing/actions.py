@@ -149,6 +149,7 @@ NOT_AUDITED: Final = frozenset(
         "POST /workbench/<vhost>/<name>/search",
         *(f"POST /workbench/<vhost>/<name>/{action}" for action in _WORKBENCH),  # recorded when their jobs end
         "POST /workbench/undo/<id>",
+        "POST /definitions-check",
         "POST /definitions-plan",
         "POST /definitions-plan/<vhost>",
         "POST /login",

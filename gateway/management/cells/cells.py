@@ -1,6 +1,6 @@
 """The cells of a cluster, as the HTTP API of one of their leaders uses them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from twisted.internet.defer import Deferred
@@ -40,6 +40,10 @@ class Cells(Protocol):
 
     def emptiest(self) -> int:
         """Return the cell with the fewest virtual hosts."""
+        ...
+
+    def spread(self, wanted: Mapping[str, int | None]) -> dict[str, int]:
+        """Return the cells of new virtual hosts: the wanted ones, else those with the fewest, the new ones included."""
         ...
 
     def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":

@@ -1,30 +1,26 @@
 """Definitions in a cluster with several cells: each cell has those of its virtual hosts, the first one all others."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
-from json import dumps
-from typing import Any, Final, TypeAlias
-
-from twisted.internet.defer import Deferred
+from typing import Any, Final
 
 from gateway.access import Principal
 from gateway.definitions import scan
-from gateway.management.cells.asking import asked, awaited
-from gateway.management.cells.cell_answer import CellQuestion
+from gateway.kernel.errors import ConfigurationError
 from gateway.management.cells.cells import Cells
 from gateway.management.cells.joining import documents
-from gateway.management.http.call import Call
-from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.routes import Fields, Pieces, Streamed
 from gateway.management.views.json import encode
 from gateway.management.web.request import Request
 
-Steps: TypeAlias = "Generator[Deferred[None] | None, None, None]"
-
-_PATH: Final = "/api/definitions"
-
 #: The categories whose entries name their virtual host.
 _IN_VHOSTS: Final = ("parameters", "policies", "queues", "exchanges", "bindings")
+
+#: The categories whose entries name a virtual host and belong to the first cell.
+_OF_USERS: Final = ("permissions", "topic_permissions")
+
+_WITH_VHOST: Final = ("vhosts", *_OF_USERS, *_IN_VHOSTS)
 
 #: Entries that are handled in one step.
 _STEP: Final = 50
@@ -60,74 +56,79 @@ def _written(document: Fields) -> Pieces:
     yield b"}"
 
 
-def placing(cells: Cells, document: Fields) -> "Generator[Deferred[None] | None, None, list[str]]":
-    """Choose cells for the virtual hosts of definitions that do not exist yet; return their names.
+def planned_cells(cells: Cells, document: Fields) -> dict[str, int]:
+    """Choose cells for the virtual hosts of definitions that do not exist yet, without any effect.
 
-    :raises HttpError: if one of them is being deleted.
+    Each goes to the cell that its entry names, else to the one with the fewest.
+
+    :raises ConfigurationError: if one is being deleted, names a cell that there is not, or exists in another one.
     """
-    new: list[str] = []
-    for name in _names(document.get("vhosts", ())):
+    wanted: dict[str, int | None] = {}
+    for entry in document.get("vhosts") or ():
+        name, cell = str(entry["name"]), entry.get("cell")
+        if cell is not None and cell not in (cells.own, *cells.others):
+            raise ConfigurationError(f"vhost '{name}': the cluster has no cell {cell}")
         if cells.is_being_deleted(name):
-            raise bad_request(f"vhost '{name}' is being deleted, try again later")
-        if cells.cell_of(name) is None:
-            done: Deferred[None] = Deferred()
-            failures: list[Any] = []  # Any: Twisted's failures have no type
-
-            def placed(outcome: object, done: "Deferred[None]" = done, failures: list[Any] = failures) -> None:
-                if not isinstance(outcome, int):
-                    failures.append(outcome)
-                done.callback(None)
-
-            cells.place(name).addBoth(placed)
-            yield done
-            if failures:
-                raise failures[0].value
-            new.append(name)
-    return new
+            raise ConfigurationError(f"vhost '{name}' is being deleted, try again later")
+        present = cells.cell_of(name)
+        if present is None:
+            wanted[name] = cell
+        elif cell not in (None, present):
+            raise ConfigurationError(f"vhost '{name}' is in cell {present} of the cluster, and cannot be moved")
+    return cells.spread(wanted)
 
 
-def split(cells: Cells, document: Fields) -> Generator[None, None, dict[int, Fields]]:
-    """Return the definitions of each cell."""
-    parts: dict[int, Fields] = {cells.own: dict(document)}
-    for category in ("vhosts", *_IN_VHOSTS):
-        key = "name" if category == "vhosts" else "vhost"
-        entries = document.get(category)
-        if not isinstance(entries, list):
-            continue
-        parts[cells.own][category] = []
-        for number, entry in enumerate(entries):
-            cell = cells.cell_of(str(entry.get(key, "/"))) or cells.own
-            part = parts.setdefault(cell, _head_of(document))
-            part.setdefault(category, []).append(entry)
+@dataclass(slots=True)
+class DefinitionParts:
+    """The definitions of this cell (``own``) and of the ``others`` by number, and the virtual hosts of these that have
+    permissions or are in the definitions (``elsewhere``).
+    """
+
+    own: Fields
+    others: dict[int, Fields] = field(default_factory=dict)
+    elsewhere: set[str] = field(default_factory=set)
+
+
+def split(
+    cells: Cells, document: Fields, planned: Mapping[str, int], default_vhost: str = "/"
+) -> Generator[None, None, DefinitionParts]:
+    """Return the parts of definitions whose form is checked, if new virtual hosts are made as ``planned``."""
+    parts = DefinitionParts(dict(document))
+    head = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
+
+    def cell_of(vhost: str) -> int:
+        return planned.get(vhost) or cells.cell_of(vhost) or cells.own
+
+    for category in _WITH_VHOST:
+        kept: list[Fields] = []
+        for number, entry in enumerate(document.get(category) or ()):
+            vhost = str(entry["name"] if category == "vhosts" else entry.get("vhost") or default_vhost)
+            cell = cell_of(vhost)
+            if cell != cells.own:
+                parts.elsewhere.add(vhost)
+            if cell == cells.own or category in _OF_USERS:
+                kept.append(_without_cell(entry))
+            elif category == "vhosts":
+                parts.others.setdefault(cell, dict(head)).setdefault(category, []).append(_without_cell(entry))
+            else:
+                parts.others.setdefault(cell, dict(head)).setdefault(category, []).append({**entry, "vhost": vhost})
             if number % _STEP == 0:
                 yield
+        if category in document:
+            parts.own[category] = kept
     return parts
 
 
-def importing(call: Call, cells: Cells, parts: dict[int, Fields]) -> Steps:
-    """Let the leaders of the other cells import their parts. :raises HttpError: if one refuses."""
-    for cell, part in parts.items():
-        if cell == cells.own:
-            continue
-        content = dumps(part).encode()
-        try:
-            yield from awaited(asked(cells, cell, _question(call, content)))
-        except HttpError as error:
-            reason = f"cell {cell} of the cluster, after the cells before it were changed: {error.reason}"
-            raise HttpError(error.status, error.error or "bad_request", reason) from None
+def _without_cell(entry: Fields) -> Fields:
+    """Return an entry as a cell gets it, which does not ask where it belongs."""
+    return {name: value for name, value in entry.items() if name != "cell"} if "cell" in entry else entry
 
 
-def _question(call: Call, content: bytes) -> CellQuestion:
-    has_grant = call.principal.grant is not None
-    authorization = call.headers.get("authorization", "") if has_grant else ""
-    headers = [("user-agent", call.headers.get("user-agent", "")), ("content-type", "application/json")]
-    return CellQuestion("POST", _PATH, call.principal, headers, content, call.peer_host, call.is_secure, authorization)
-
-
-def _head_of(document: Fields) -> Fields:
-    """Return what is in no category: the version."""
-    return {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-
-
-def _names(entries: Iterable[Any]) -> list[str]:
-    return [str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry]
+def without_vhosts(document: Fields, names: Collection[str], default_vhost: str) -> Fields:
+    """Return definitions whose form is checked without those of some virtual hosts."""
+    left = dict(document)
+    for category in _WITH_VHOST:
+        key = "name" if category == "vhosts" else "vhost"
+        if category in document:
+            left[category] = [each for each in document[category] if (each.get(key) or default_vhost) not in names]
+    return left

@@ -158,7 +158,12 @@ BODIES: Final[Mapping[tuple[str, str], Schema]] = {
     ),
     ("PUT", "/pipeline/<vhost>/progress/<consumer>"): fields("offsets:o!"),
     **dict.fromkeys(
-        (("POST", "/definitions"), ("POST", "/definitions/<vhost>"), ("POST", "/all-configuration")),
+        (
+            ("POST", "/definitions"),
+            ("POST", "/definitions/<vhost>"),
+            ("POST", "/all-configuration"),
+            ("POST", "/definitions-check"),
+        ),
         fields(
             "users:a vhosts:a permissions:a topic_permissions:a parameters:a policies:a queues:a exchanges:a bindings:a"
         ),

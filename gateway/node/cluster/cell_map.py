@@ -75,9 +75,21 @@ class CellMap:
         """Return the cell of a virtual host; ``None`` if it does not exist."""
         return self.vhosts.cell_of(vhost)
 
-    def emptiest(self) -> int:
-        """Return the cell with the fewest virtual hosts, the first one of several."""
-        return min(self.cells, key=lambda cell: len(self.vhosts.names_in(cell)))
+    def spread(self, wanted: Mapping[str, int | None], further: Mapping[int, int]) -> dict[str, int]:
+        """Return the cells of new virtual hosts: the wanted ones, else those with the fewest, the new ones included.
+
+        ``further`` are the numbers of virtual hosts of cells that have no record yet.
+        """
+        counts = {cell: len(self.vhosts.names_in(cell)) + further.get(cell, 0) for cell in self.cells}
+        for cell in wanted.values():
+            if cell is not None:
+                counts[cell] += 1
+        found: dict[str, int] = {}
+        for name, cell in wanted.items():
+            found[name] = cell or min(counts, key=lambda each: (counts[each], each))
+            if cell is None:
+                counts[found[name]] += 1
+        return found
 
     # Changes of records
 

@@ -1,9 +1,9 @@
 """The seat of a node in a cluster with several cells: the cell that it leads, and what it tells the others."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 
@@ -21,10 +21,9 @@ from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
+from gateway.management.cells.definitions import DefinitionParts, planned_cells, split, without_vhosts
 from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
-
-if TYPE_CHECKING:
-    pass
+from gateway.node.cluster.definitions_delivery import DefinitionsDelivery
 
 _log: Final = StructuredLog("cluster")
 
@@ -44,6 +43,7 @@ class CellSeat:
         self._ask = ask
         self._broker: Broker | None = None
         self._writer: SharedWriter | None = None
+        self._deliveries: list[DefinitionsDelivery] = []
         #: The keys of what has changed and is not in the log yet.
         self._unsettled: Counter[Key] = Counter()
 
@@ -107,6 +107,22 @@ class CellSeat:
         self._broker = None
         if self._writer is not None:
             self._writer.close()
+        for delivery in self._deliveries:
+            delivery.close()
+
+    def sharing(self, document: Any, default_vhost: str) -> Generator[None, None, DefinitionParts]:  # Any: JSON
+        """Return the part of this cell of definitions, in steps; the others get theirs once this one is stored."""
+        named = [str(each["name"]) for each in document.get("vhosts") or ()]
+        if deleting := {name for name in named if self.is_being_deleted(name)}:
+            _log.warning("definitions of virtual hosts that are being deleted are left out", vhosts=sorted(deleting))
+            document = without_vhosts(document, deleting, default_vhost)
+        planned = planned_cells(self, document)
+        parts = yield from split(self, document, planned, default_vhost)
+        if parts.others:
+            delivery = DefinitionsDelivery(self, document, planned, default_vhost, self._clock)
+            self._deliveries.append(delivery)
+            self._when_durable(lambda: self._run(delivery.deliver()))
+        return parts
 
     # What the records say
 
@@ -203,8 +219,12 @@ class CellSeat:
         return [cell for cell in self._map.cells if cell != self.own]
 
     def cell_of(self, vhost: str) -> int | None:
-        """Return the cell of a virtual host; ``None`` if it does not exist."""
-        return self._map.cell_of(vhost)
+        """Return the cell of a virtual host; ``None`` if it does not exist. One without a record is in the first."""
+        cell = self._map.cell_of(vhost)
+        return self.own if cell is None and self.is_first and vhost in self._own_vhosts() else cell
+
+    def _own_vhosts(self) -> Collection[str]:
+        return () if self._broker is None else self._broker.vhost_by_name
 
     def is_being_deleted(self, vhost: str) -> bool:
         """Whether a virtual host is being deleted."""
@@ -213,11 +233,16 @@ class CellSeat:
 
     def emptiest(self) -> int:
         """Return the cell with the fewest virtual hosts."""
-        return self._map.emptiest()
+        return self.spread({"": None})[""]
+
+    def spread(self, wanted: Mapping[str, int | None]) -> dict[str, int]:
+        """Return the cells of new virtual hosts: the wanted ones, else those with the fewest, the new ones included."""
+        without_record = [name for name in self._own_vhosts() if self._map.cell_of(name) is None]
+        return self._map.spread(wanted, {self.own: len(without_record)})
 
     def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":
         """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know."""
-        return Deferred.fromCoroutine(self._placing(vhost, wanted or self._map.emptiest()))
+        return Deferred.fromCoroutine(self._placing(vhost, wanted or self.emptiest()))
 
     async def _placing(self, vhost: str, cell: int) -> int:
         place, revision = await self._map.vhosts.make(vhost, cell)

@@ -168,3 +168,23 @@ def test_a_node_that_could_lead_is_waited_for(cluster: FakeApi, ctl: Ctl) -> Non
         cluster.answer("GET nodes", NODES)
     assert ctl("post_upgrade").code == 0
     assert cluster.changes() == [], "nothing to rebalance"
+
+
+@pytest.mark.parametrize("type", ["all", "quorum", "classic", "stream", "queues"])
+def test_the_leaders_of_cells_are_spread_for_each_type_of_queues(cluster: FakeApi, ctl: Ctl, type: str) -> None:
+    cells = [{"cell": 1, "leader": "a"}, {"cell": 2, "leader": "b"}]
+    cluster.answer("GET cluster", {**STATE, "cells": cells})
+    cluster.answer("POST rebalance/queues", status=204)
+    cluster.answer("GET queues", [{"type": "quorum", "leader": "b"}, {"type": "classic", "leader": "a"}])
+    done = ctl("rebalance", type, "--vhost-pattern", ".*")
+    assert cluster.changes() == [("POST rebalance/queues", {})]
+    assert "leaders of cells, each with queues of all types" in done.out
+    assert [line.split("\t")[:2] for line in done.out.splitlines()[-2:]] == [["a", "0"], ["b", "1"]]
+
+
+@pytest.mark.parametrize("option", ["--vhost-pattern", "--queue-pattern"])
+def test_a_part_of_a_cell_cannot_be_moved(cluster: FakeApi, ctl: Ctl, option: str) -> None:
+    cluster.answer("GET cluster", {**STATE, "cells": [{"cell": 1, "leader": "a"}]})
+    done = ctl("rebalance", "quorum", option, "^orders")
+    assert done.err == f"Error: {option} can have no effect: a cell moves with all its queues; leave it out\n"
+    assert cluster.changes() == []

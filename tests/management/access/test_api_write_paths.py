@@ -29,6 +29,7 @@ WRITES = {
     ("POST", "/definitions"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/all-configuration"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
     ("POST", "/definitions/<vhost>"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),
+    ("POST", "/definitions-check"): (ADMIN, "", ANY_BODY, _NONE),
     ("POST", "/definitions-plan"): (ADMIN, "", ANY_BODY, _NONE),
     ("POST", "/definitions-plan/<vhost>"): (ADMIN, "", ANY_BODY, _NONE),
     ("POST", "/definitions-apply"): (ADMIN, "", ANY_BODY, _ADMINISTRATORS),

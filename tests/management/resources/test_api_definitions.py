@@ -12,6 +12,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 WHOLE = json.loads((FIXTURES / "rabbitmq-3.10.8.json").read_text(encoding="utf-8"))
 SHOP = json.loads((FIXTURES / "rabbitmq-3.10.8-shop.json").read_text(encoding="utf-8"))
 
+NOTHING = {"configure": "", "write": "", "read": ""}
+
 CATEGORIES = (
     "users", "vhosts", "permissions", "topic_permissions", "parameters", "global_parameters", "policies", "queues",
     "exchanges", "bindings",
@@ -116,3 +118,17 @@ def test_invalid_definitions_are_refused(console: Console, path: str, content: b
 def test_an_export_of_an_unknown_virtual_host_is_refused(console: Console) -> None:
     assert console.ask("POST", "/definitions/none", {}).status == 404
     assert console.ask("GET", "/definitions/none").status == 400
+
+
+def test_a_check_reports_what_an_import_would_and_changes_nothing(console: Console) -> None:
+    wrong = {"vhosts": [{"name": "new"}], "permissions": [{"user": "x", "vhost": "new", **NOTHING}]}
+    refused = console.ask("POST", "/definitions-check", wrong)
+    assert (refused.status, refused.json["reason"]) == (400, "definitions: permissions[0]: no user 'x'")
+    assert console.ask("POST", "/definitions-check", WHOLE).status == 204
+    assert list(console.gateway.broker.vhost_by_name) == ["/"]
+
+
+def test_a_broker_with_one_cell_makes_no_virtual_host_in_another_one(console: Console) -> None:
+    refused = console.ask("POST", "/definitions", {"vhosts": [{"name": "new", "cell": 2}]})
+    assert "vhosts[0]: vhost 'new': cell must be 1, because there is one cell" in refused.json["reason"]
+    assert console.ask("POST", "/definitions", {"vhosts": [{"name": "new", "cell": 1}]}).status == 204

@@ -1,4 +1,4 @@
-"""/definitions: export and import of definitions."""
+"""/definitions: export and import of definitions, and a check without an import."""
 
 from collections.abc import Generator
 from typing import Final, TypeAlias
@@ -6,14 +6,14 @@ from typing import Final, TypeAlias
 from twisted.internet.defer import Deferred
 
 from gateway.definitions import Definitions, check, entry_counts, scan, steps_of
-from gateway.kernel.errors import GatewayError
+from gateway.definitions.validation import validate
 from gateway.management.auditing.recorder import actor_of
 from gateway.management.cells.cells import Cells
-from gateway.management.cells.definitions import importing, placing, split
+from gateway.management.cells.definitions_import import importing
 from gateway.management.exporting import export, export_vhost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
-from gateway.management.http.errors import bad_request, unknown_vhost
+from gateway.management.http.errors import bad_request, busy, unknown_vhost
 from gateway.management.http.routes import ANY_BODY, Fields, LongTask, Routes, Streamed
 from gateway.management.password_hashing import hash_passwords
 
@@ -37,6 +37,12 @@ def whole(call: Call) -> Streamed:
 def import_whole(call: Call) -> LongTask:
     """Import definitions; existing entities are kept."""
     return LongTask(_import_steps(call), is_exclusive=True)
+
+
+@routes.post("/definitions-check", level=AccessLevel.ADMINISTRATOR, largest_body=ANY_BODY)
+def check_whole(call: Call) -> LongTask:
+    """Check definitions as an import does, and change nothing."""
+    return LongTask(_import_steps(call, only_checks=True), is_exclusive=True)
 
 
 @routes.get("/definitions/<vhost>", level=AccessLevel.ADMINISTRATOR)
@@ -63,41 +69,37 @@ def _with_secrets(call: Call, vhost: str = "") -> bool:
     return shown
 
 
-def _import_steps(call: Call, vhost: str | None = None) -> Steps:
+def _import_steps(call: Call, vhost: str | None = None, *, only_checks: bool = False) -> Steps:
     """Parse, check and apply definitions, all or those of ``vhost``; nothing is applied before all is checked."""
     document = yield from decoded_document(call.content)
     if vhost is not None:
         document = yield from assign_vhost(document, vhost)
     definitions = yield from check(document, _SOURCE)
+    call.audit_details["entries"] = entry_counts(definitions)
     cells = None if vhost is not None else call.context.cells
     if cells is not None and cells.is_first:
-        yield from _import_to_cells(call, cells, definitions)
+        document = yield from decoded_document(call.content)  # the check has emptied the former one
+        yield from importing(call, cells, document, only_checks=only_checks)
         return
+    if cells is not None:
+        _require_own(cells, definitions, are_placed=not only_checks)
     del document
-    call.audit_details["entries"] = entry_counts(definitions)
+    if only_checks:
+        yield from validate(definitions, call.broker, _SOURCE, vhost or "/")
+        return
     yield from hash_passwords(definitions, call.context.passwords)
     yield from steps_of(definitions, call.broker, _SOURCE, vhost or "/")
 
 
-def _import_to_cells(call: Call, cells: Cells, whole: Definitions) -> Steps:
-    """Import definitions whose form is checked: those of this cell, then those of each other one."""
-    call.audit_details["entries"] = entry_counts(whole)
-    document = yield from decoded_document(call.content)  # the check has emptied the former one
-    placed = yield from placing(cells, document)
-    parts = yield from split(cells, document)
-    own = yield from check(parts.pop(cells.own), _SOURCE)
-    yield from hash_passwords(own, call.context.passwords)
-    elsewhere = [vhost.name for vhost in whole.vhosts if cells.cell_of(vhost.name) != cells.own]
-    elsewhere += [each.vhost for each in whole.permissions if each.vhost is not None]
-    elsewhere += [each.vhost for each in whole.topic_permissions if each.vhost is not None]
-    known = {name for name in elsewhere if cells.cell_of(name) not in (None, cells.own)}
-    try:
-        yield from steps_of(own, call.broker, _SOURCE, "/", known)
-    except GatewayError:
-        for name in placed:
-            cells.forget_placed(name)
-        raise
-    yield from importing(call, cells, parts)
+def _require_own(cells: Cells, definitions: Definitions, *, are_placed: bool) -> None:
+    """Require virtual hosts of this cell, which is not the first one, or new ones unless they ``are_placed`` already.
+
+    :raises HttpError: if another cell has one: this node knows of it, or not yet of the record of a new one.
+    """
+    for vhost in definitions.vhosts:
+        cell = cells.cell_of(vhost.name)
+        if cell != cells.own and (are_placed or cell is not None):
+            raise busy(f"vhost '{vhost.name}' does not belong to cell {cells.own} of the cluster; try again")
 
 
 def decoded_document(content: bytes) -> Generator[None, None, Fields]:

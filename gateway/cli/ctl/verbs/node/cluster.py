@@ -14,6 +14,7 @@ from gateway.cli.ctl.verbs.status import alarm_lines
 
 _ONLY_NODE: Final = "seems to be the only one in a single node cluster, the check does not apply"
 _QUORUM_COLUMNS: Final = ("Node Name", "Raft State", "Log Index", "Commit Index", "Snapshot Index", "Term")
+_EVERYTHING: Final = ".*"
 _REBALANCED: Final = ("Node name", "Number of quorum queues", "Number of replicated classic queues")
 
 
@@ -158,20 +159,31 @@ def _check_if_critical(session: VerbSession, kind: str, purpose: str) -> None:
 
 
 @verb
-@click.argument("type", type=click.Choice(["all", "classic", "quorum"]))
-@click.option("--vhost-pattern", default=".*", help="Accepted for compatibility.")
-@click.option("--queue-pattern", default=".*", help="Accepted for compatibility.")
+@click.argument("type", type=click.Choice(["all", "classic", "quorum", "stream", "queues"]))
+@click.option("--vhost-pattern", default=_EVERYTHING, help="Refused in a cluster with several cells.")
+@click.option("--queue-pattern", default=_EVERYTHING, help="Refused in a cluster with several cells.")
 def rebalance(session: VerbSession, type: str, vhost_pattern: str, queue_pattern: str) -> None:
-    """Distribute the leaders of queues over the nodes: refused in a cluster with one cell, whose leader has all."""
-    session.output.announce(f"Re-balancing leaders of {type} queues...")
+    """Distribute the leaders of cells, with all their queues; refused in a cluster with one cell."""
+    cells = cells_of(cluster_state(session))
+    if cells:
+        _require_whole_cells(vhost_pattern, queue_pattern)
+        session.output.announce("Re-balancing leaders of cells, each with queues of all types...")
+    else:
+        session.output.announce(f"Re-balancing leaders of {'all' if type == 'queues' else type} queues...")
     session.api.post("rebalance", "queues", body=b"{}")
     found = list(session.api.list("queues", query={"columns": "type,leader"}))
-    cells = cells_of(cluster_state(session))
     rows: list[JsonObject] = []
     for node in sorted({text(cell, "leader") for cell in cells} - {""}) or [session.node()]:
         quorum = sum(text(each, "type") == "quorum" for each in found if not cells or text(each, "leader") == node)
         rows.append(dict(zip(_REBALANCED, (node, quorum, 0), strict=True)))
     session.output.rows(_REBALANCED, rows)
+
+
+def _require_whole_cells(vhost_pattern: str, queue_pattern: str) -> None:
+    """Require patterns that match everything, as a leader has all queues of its cell. :raises Declined: if not."""
+    for option, pattern in (("--vhost-pattern", vhost_pattern), ("--queue-pattern", queue_pattern)):
+        if pattern != _EVERYTHING:
+            raise Declined(f"{option} can have no effect: a cell moves with all its queues; leave it out")
 
 
 @verb

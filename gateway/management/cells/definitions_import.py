@@ -1,0 +1,121 @@
+"""An import of definitions into a cluster with several cells.
+
+All cells check their parts before one applies its own. So what an import contains is applied everywhere or nowhere, but
+for a leader that is lost in between.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from json import dumps
+from typing import Any, Final, TypeAlias
+
+from twisted.internet.defer import Deferred
+
+from gateway.definitions import check, steps_of
+from gateway.definitions.validation import validate
+from gateway.kernel.errors import GatewayError
+from gateway.management.cells.asking import asked, awaited
+from gateway.management.cells.cell_answer import CellQuestion
+from gateway.management.cells.cells import Cells
+from gateway.management.cells.definitions import planned_cells, split
+from gateway.management.http.call import Call
+from gateway.management.http.errors import HttpError, busy
+from gateway.management.http.routes import Fields
+from gateway.management.password_hashing import hash_passwords
+
+Steps: TypeAlias = "Generator[Deferred[None] | None, None, None]"
+
+Ask: TypeAlias = Callable[[int, str, Fields], "Deferred[tuple[int, bytes]]"]
+"""Asks the leader of a cell to take definitions at a path."""
+
+CHECK: Final = "/api/definitions-check"
+IMPORT: Final = "/api/definitions"
+
+_SOURCE: Final = "definitions"
+
+
+def importing(call: Call, cells: Cells, document: Fields, *, only_checks: bool) -> Steps:
+    """Check definitions whose form is checked in all cells, and apply them then, first those of this one.
+
+    :raises HttpError: if a cell refuses its part, or has no leader; while they are checked nothing has been changed.
+    :raises ConfigurationError: if this cell does.
+    """
+    planned = planned_cells(cells, document)
+    parts = yield from split(cells, document, planned)
+    own = yield from check(parts.own, _SOURCE)
+    yield from validate(own, call.broker, _SOURCE, "/", parts.elsewhere)
+    ask = asking_for(call, cells)
+    yield from _checked_by_others(ask, parts.others)
+    if only_checks:
+        return
+    yield from hash_passwords(own, call.context.passwords)
+    try:
+        yield from placing(cells, planned)
+        yield from steps_of(own, call.broker, _SOURCE, "/", parts.elsewhere)
+    except (GatewayError, HttpError):
+        for name in planned:
+            cells.forget_placed(name)
+        raise
+    yield from _applied_by_others(ask, parts.others, cells.own)
+
+
+def _checked_by_others(ask: Ask, parts: Mapping[int, Fields]) -> Steps:
+    for cell, part in parts.items():
+        try:
+            yield from awaited(ask(cell, CHECK, part))
+        except HttpError as error:
+            raise _with_reason(error, f"cell {cell} of the cluster, nothing was changed: {error.reason}") from None
+
+
+def _applied_by_others(ask: Ask, parts: Mapping[int, Fields], own: int) -> Steps:
+    done = [own]
+    for cell, part in parts.items():
+        try:
+            yield from awaited(ask(cell, IMPORT, part))
+        except HttpError as error:
+            applied = ", ".join(map(str, done))
+            reason = (
+                f"cell {cell} of the cluster, after all parts were checked, and those of these cells were applied: "
+                f"{applied}; import again: {error.reason}"
+            )
+            raise _with_reason(error, reason) from None
+        done.append(cell)
+
+
+def _with_reason(error: HttpError, reason: str) -> HttpError:
+    return HttpError(error.status, error.error or "bad_request", reason)
+
+
+def placing(cells: Cells, planned: Mapping[str, int]) -> Steps:
+    """Write the records of new virtual hosts, and wait until all nodes know them.
+
+    :raises HttpError: if one was made in another cell meanwhile.
+    """
+    for name, cell in planned.items():
+        placed: list[Any] = []  # Any: a number, or a failure of Twisted, which has no type
+        done: Deferred[None] = Deferred()
+
+        def note(outcome: object, placed: list[Any] = placed, done: "Deferred[None]" = done) -> None:
+            placed.append(outcome)
+            done.callback(None)
+
+        cells.place(name, cell).addBoth(note)
+        yield done
+        if not isinstance(placed[0], int):
+            raise placed[0].value
+        if placed[0] != cell:
+            raise busy(f"vhost '{name}' was made in cell {placed[0]} of the cluster meanwhile; import again")
+
+
+def asking_for(call: Call, cells: Cells) -> Ask:
+    """Return what asks other cells in the name of the user of a request."""
+    has_grant = call.principal.grant is not None
+    authorization = call.headers.get("authorization", "") if has_grant else ""
+    headers = [("user-agent", call.headers.get("user-agent", "")), ("content-type", "application/json")]
+
+    def ask(cell: int, path: str, part: Fields) -> "Deferred[tuple[int, bytes]]":
+        content, host, user = dumps(part).encode(), call.peer_host, call.principal
+        return asked(
+            cells, cell, CellQuestion("POST", path, user, headers, content, host, call.is_secure, authorization)
+        )
+
+    return ask
