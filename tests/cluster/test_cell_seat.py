@@ -8,11 +8,13 @@ from twisted.internet.defer import Deferred
 
 from gateway.cluster.cells import VhostPlace, VhostState
 from gateway.cluster.queue_log import Epoch
+from gateway.kernel.acting import Actor
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
 from gateway.management.cells.definitions import DefinitionParts
+from gateway.management.cells.numbering import cell_of_number
 from gateway.node.cluster.cell_map import CellMap
 from gateway.node.cluster.cell_seat import CellSeat
 from gateway.testing.clock import FakeClock
@@ -210,3 +212,13 @@ def test_definitions_are_shared_with_the_other_cell(leaders: Leaders) -> None:
         }
     ] * 2
     assert [leaders.maps[2].cell_of(name) for name in "xyz"] == [2, 2, None]
+
+
+def test_the_numbers_of_each_cell_say_which_one_it_is(leaders: Leaders) -> None:
+    for cell in (1, 2):
+        broker = leaders.lead(cell).broker
+        numbers = [broker.workbench.next_job_number(), broker.workbench.next_job_number()]
+        broker.audit.record(Actor("anna", "", "HTTP"), "queue.created")
+        numbers += [entry.number for entry in broker.audit.newest_first()]
+        assert {cell_of_number(number) for number in numbers} == {cell}
+        assert numbers[1] == numbers[0] + 1

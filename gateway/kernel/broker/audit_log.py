@@ -67,6 +67,10 @@ class AuditLog:
         oldest_ms = self._oldest_ms()
         return (_decoded(entry) for entry in self._entries.newest_first() if entry.at_ms >= oldest_ms)
 
+    def number_from(self, first: int) -> None:
+        """Give new entries higher numbers than ``first``, so that those of several brokers differ."""
+        self._number = max(self._number, first)
+
     def record(
         self,
         actor: Actor,

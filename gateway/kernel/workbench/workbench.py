@@ -67,6 +67,11 @@ class Workbench:
         self._job_number = 0
         self._undo_number = 0
 
+    def number_from(self, first: int) -> None:
+        """Give new jobs and actions higher numbers than ``first``, so that those of several brokers differ."""
+        self._job_number = max(self._job_number, first)
+        self._undo_number = max(self._undo_number, first)
+
     # Jobs
 
     @property

@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 from twisted.internet.defer import Deferred
 
 from gateway.access import Principal
-from gateway.management.cells.cell_answer import CellQuestion, WholeAnswer
+from gateway.management.cells.cell_answer import CellFlow, CellQuestion, WholeAnswer
 from gateway.management.cells.cells import Cells
+from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError
 from gateway.management.web.request import Request
 
@@ -57,7 +58,8 @@ def question_of(
 
 def asked(cells: Cells, cell: int, question: CellQuestion) -> "Deferred[tuple[int, bytes]]":
     """Return the status and the body of another leader's answer; fails with ``HttpError`` if there is none."""
-    answered: Deferred[tuple[int, bytes]] = Deferred(canceller=lambda _: None)
+    flows: list[CellFlow] = []
+    answered: Deferred[tuple[int, bytes]] = Deferred(canceller=lambda _: flows[0].cancel())
 
     def done(status: int, body: bytes) -> None:
         if not answered.called:
@@ -67,12 +69,28 @@ def asked(cells: Cells, cell: int, question: CellQuestion) -> "Deferred[tuple[in
         if not answered.called:
             answered.errback(error)
 
-    cells.ask(cell, question, WholeAnswer(cell, done, failed, MOST_JOINED))
+    flows.append(cells.ask(cell, question, WholeAnswer(cell, done, failed, MOST_JOINED)))
     return answered
+
+
+def question_by(call: Call, method: str, target: str, content: bytes = b"") -> CellQuestion:
+    """Return a question in the name of the user of a request."""
+    authorization = call.headers.get("authorization", "") if call.principal.grant is not None else ""
+    headers = [("user-agent", call.headers.get("user-agent", "")), ("content-type", "application/json")]
+    user, host = call.principal, call.peer_host
+    return CellQuestion(method, target, user, headers, content, host, call.is_secure, authorization)
 
 
 def awaited(answer: "Deferred[tuple[int, bytes]]") -> "Generator[Deferred[None], None, tuple[int, bytes]]":
     """Wait for an answer within the steps of a task. :raises HttpError: if it is a refusal, or there is none."""
+    status, body = yield from settled(answer)
+    if status >= _REFUSED:
+        raise refusal(status, body)
+    return status, body
+
+
+def settled(answer: "Deferred[tuple[int, bytes]]") -> "Generator[Deferred[None], None, tuple[int, bytes]]":
+    """Wait for an answer, which may be a refusal. :raises HttpError: if there is none."""
     found: list[Any] = []  # Any: the answer, or an error
     waiting: Deferred[None] = Deferred()
 
@@ -85,8 +103,6 @@ def awaited(answer: "Deferred[tuple[int, bytes]]") -> "Generator[Deferred[None],
     outcome = found[0]
     if isinstance(outcome, tuple):
         status, body = outcome
-        if status >= _REFUSED:
-            raise refusal(status, body)
         return status, body
     raise outcome.value
 

@@ -13,8 +13,7 @@ from twisted.internet.defer import Deferred
 from gateway.definitions import check, steps_of
 from gateway.definitions.validation import validate
 from gateway.kernel.errors import GatewayError
-from gateway.management.cells.asking import asked, awaited
-from gateway.management.cells.cell_answer import CellQuestion
+from gateway.management.cells.asking import asked, awaited, question_by
 from gateway.management.cells.cells import Cells
 from gateway.management.cells.definitions import planned_cells, split
 from gateway.management.http.call import Call
@@ -108,14 +107,8 @@ def placing(cells: Cells, planned: Mapping[str, int]) -> Steps:
 
 def asking_for(call: Call, cells: Cells) -> Ask:
     """Return what asks other cells in the name of the user of a request."""
-    has_grant = call.principal.grant is not None
-    authorization = call.headers.get("authorization", "") if has_grant else ""
-    headers = [("user-agent", call.headers.get("user-agent", "")), ("content-type", "application/json")]
 
     def ask(cell: int, path: str, part: Fields) -> "Deferred[tuple[int, bytes]]":
-        content, host, user = dumps(part).encode(), call.peer_host, call.principal
-        return asked(
-            cells, cell, CellQuestion("POST", path, user, headers, content, host, call.is_secure, authorization)
-        )
+        return asked(cells, cell, question_by(call, "POST", path, dumps(part).encode()))
 
     return ask

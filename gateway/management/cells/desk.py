@@ -11,16 +11,27 @@ from gateway.access import Principal
 from gateway.management.cells.asking import asked, question_of, target_of
 from gateway.management.cells.cell_answer import unavailable
 from gateway.management.cells.cells import Cells
+from gateway.management.cells.checking import joined_check
 from gateway.management.cells.definitions import joined_export
-from gateway.management.cells.joining import joined_listing, joined_overview
+from gateway.management.cells.joining import joined_list, joined_listing, joined_overview
 from gateway.management.cells.passed_request import PassedRequest
-from gateway.management.cells.routing import ANYWHERE, EVERYWHERE, MERGED, cell_for, made_vhost
+from gateway.management.cells.routing import (
+    ANYWHERE,
+    EVERYWHERE,
+    LISTS,
+    MERGED,
+    OF_ALL,
+    OF_SERVICE,
+    cell_for,
+    made_vhost,
+    named_cell,
+)
 from gateway.management.cells.vhost_making import place_vhost
 from gateway.management.context import ApiContext
 from gateway.management.http.bodies import parse_object
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.listing import Listing
-from gateway.management.http.routes import Endpoint, LongTask, Streamed
+from gateway.management.http.routes import Endpoint, LongTask, Reply, Streamed
 from gateway.management.web.request import Request
 
 #: The listener of the metrics.
@@ -78,7 +89,7 @@ class CellDesk:
             self._make(name, request, principal, perform)
         elif (route.method, route.path) in EVERYWHERE:
             self._ask_all(request, principal, perform)
-        elif (cell := cell_for(self._cells, route.path, names)) is not None:
+        elif (cell := cell_for(self._cells, route.path, names, request.query)) is not None:
             self._pass_on(cell, request, principal)
         else:
             perform()
@@ -123,17 +134,15 @@ class CellDesk:
 
     def _answer_metrics(self, request: Request, principal: Principal, perform: Callable[[], None]) -> None:
         """Answer with the metrics of the cell that the query names, by default this one."""
-        named = request.query.get("cell", str(self._cells.own))
-        if named == str(self._cells.own):
+        named = named_cell(self._cells, request.query.get("cell", str(self._cells.own)))
+        if named == self._cells.own:
             perform()
             return
-        if named not in map(str, self._cells.others):
-            raise bad_request(f"the cluster has no cell {named}")
-        passed = PassedRequest(request, int(named), partial(self._refuse, request))
+        passed = PassedRequest(request, named, partial(self._refuse, request))
         query = {field: value for field, value in request.query.items() if field != "cell"}
         target = target_of(request.path, query)
         question = question_of(request, principal, target=target, listener=_METRICS)
-        passed.begin(self._cells.ask(int(named), question, passed))
+        passed.begin(self._cells.ask(named, question, passed))
 
     def _pass_on(
         self,
@@ -178,10 +187,15 @@ class CellDesk:
         self, route: Endpoint, request: Request, principal: Principal, result: object, query: Mapping[str, str]
     ) -> object:
         """Return a result with what the other cells have, if it is about all of them."""
-        if not self._cells.is_first or not self._is_api:
+        if not self._cells.is_first or not self._is_api or "cell" in query:
             return result
         if isinstance(result, Listing) and route.path in MERGED:
             return LongTask(joined_listing(result, self._cells, request, principal, query))
+        if isinstance(result, list) and route.path in LISTS:
+            return LongTask(joined_list(result, self._cells, request, principal))
+        if isinstance(result, Reply) and route.path in OF_ALL | OF_SERVICE:
+            reactor, needs_all = self._context.reactor, route.path in OF_ALL
+            return LongTask(joined_check(result, self._cells, request, principal, reactor, needs_all=needs_all))
         if isinstance(result, dict) and route.path == "/overview":
             return LongTask(joined_overview(result, self._cells, request, principal))
         if isinstance(result, Streamed) and route.path in _DEFINITIONS:

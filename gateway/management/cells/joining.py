@@ -36,6 +36,17 @@ def joined_listing(
     return Streamed(listing.joined(views).pieces(query))
 
 
+def joined_list(
+    own: list[Fields], cells: Cells, request: Request, principal: Principal
+) -> "Generator[Deferred[None] | None, None, list[Fields]]":
+    """Return a list with that of each other cell; each entry names its ``cell``."""
+    found = [{**each, "cell": cells.own} for each in own]
+    answers = yield from documents(cells, request, principal, request.target)
+    for cell, document in zip(cells.others, answers, strict=True):
+        found += [{**each, "cell": cell} for each in document]
+    return found
+
+
 def joined_overview(
     fields: Fields, cells: Cells, request: Request, principal: Principal
 ) -> "Generator[Deferred[None] | None, None, Fields]":

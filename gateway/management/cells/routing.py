@@ -5,6 +5,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from gateway.management.cells.cells import Cells
+from gateway.management.cells.numbering import cell_of_number
+from gateway.management.http.bodies import digits
+from gateway.management.http.errors import bad_request
 
 #: Paths with a virtual host that the leader of the first cell answers: what they show or change is there.
 _OF_FIRST: Final = (
@@ -38,8 +41,35 @@ MERGED: Final = frozenset(
 ANYWHERE: Final = frozenset(
     {
         *("/connections/<name>", "/connections/<name>/channels", "/connections/<name>/sessions", "/channels/<name>"),
+        "/trace-files/<name>",
     }
 )
+
+#: Lists without pages of what each cell has for itself; the entries get the number of their cell.
+LISTS: Final = frozenset({"/traces", "/trace-files", "/workbench/jobs", "/workbench/undo"})
+
+#: Paths with a number that says which cell has what they are about, and its name in the path.
+NUMBERED: Final = {"/workbench/jobs/<id>": "id", "/workbench/undo/<id>": "id", "/audit/<number>": "number"}
+
+#: Health checks that fail if one cell fails.
+OF_ALL: Final = frozenset(
+    {
+        *("/health/checks/alarms", "/health/checks/local-alarms", "/healthchecks/node", "/health/checks/virtual-hosts"),
+        "/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/<pattern>",
+    }
+)
+
+#: Health checks that hold while the first cell is well: clients of other cells must not lose a node with it.
+OF_SERVICE: Final = frozenset(
+    {
+        "/health/checks/ready-to-serve-clients",
+        "/health/checks/is-in-service",
+        "/health/checks/below-node-connection-limit",
+    }
+)
+
+#: Paths of what each cell has for itself, which answer for the cell that the query names.
+_NAMED: Final = (*LISTS, "/trace-files/<name>", "/audit", *OF_ALL, *OF_SERVICE)
 
 #: Requests that each cell carries out for itself.
 EVERYWHERE: Final = frozenset({("DELETE", "/connections/username/<user>")})
@@ -62,11 +92,29 @@ def vhost_of(path: str, names: Mapping[str, str]) -> str | None:
     return None
 
 
-def cell_for(cells: Cells, path: str, names: Mapping[str, str]) -> int | None:
-    """Return the other cell whose leader answers a request; ``None`` if this one does."""
-    vhost = vhost_of(path, names)
-    cell = None if vhost is None else cells.cell_of(vhost)
+def cell_for(cells: Cells, path: str, names: Mapping[str, str], query: Mapping[str, str]) -> int | None:
+    """Return the other cell whose leader answers a request; ``None`` if this one does.
+
+    :raises HttpError: if the query names a cell that there is not.
+    """
+    if path in NUMBERED:
+        number = digits(names[NUMBERED[path]])
+        cell = None if number is None else cell_of_number(number)
+        return cell if cell in cells.others else None
+    if path in _NAMED and "cell" in query:
+        cell = named_cell(cells, query["cell"])
+    else:
+        vhost = vhost_of(path, names)
+        cell = None if vhost is None else cells.cell_of(vhost)
     return None if cell == cells.own else cell
+
+
+def named_cell(cells: Cells, text: str) -> int:
+    """Return the cell that a query names. :raises HttpError: if there is none."""
+    cell = digits(text)
+    if cell is None or cell not in (cells.own, *cells.others):
+        raise bad_request(f"the cluster has no cell {text[:100]}")
+    return cell
 
 
 def made_vhost(cells: Cells, method: str, path: str, names: Mapping[str, str]) -> str | None:

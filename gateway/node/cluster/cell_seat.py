@@ -22,6 +22,7 @@ from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
 from gateway.management.cells.definitions import DefinitionParts, planned_cells, split, without_vhosts
+from gateway.management.cells.numbering import first_number
 from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
 from gateway.node.cluster.definitions_delivery import DefinitionsDelivery
 
@@ -62,6 +63,8 @@ class CellSeat:
     def taking(self, broker: Broker) -> Iterator[None]:
         """Return the steps that make the broker have what the records say; called once, after its recovery."""
         self._broker = broker
+        for numbered in (broker.workbench, broker.audit):
+            numbered.number_from(first_number(self.own))
         broker.events.subscribe(self._vhost_event)
         if self.is_first:
             self._take_first(broker)

@@ -37,6 +37,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.net.forwarding.resumable:Resumable.receive_from_client": _INTERFACE,
     "gateway.net.forwarding.resumable:Resumable.receive_from_leader": _INTERFACE,
     "gateway.management.cells.asking:awaited": _PASSES,
+    "gateway.management.cells.asking:settled": _PASSES,
     "gateway.management.cells.cell_answer:CellAnswer.piece": _INTERFACE,
     "gateway.management.cells.cell_answer:WholeAnswer.piece": "it keeps bytes",
     "gateway.management.cells.passed_request:PassedRequest.piece": "it passes bytes on as they are",

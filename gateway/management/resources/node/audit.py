@@ -3,14 +3,19 @@
 from collections.abc import Callable, Generator
 from datetime import datetime
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from twisted.internet.defer import Deferred
+
+from gateway.definitions import scan
 from gateway.kernel.journal.records.audit import AuditRecord
+from gateway.management.cells.asking import asked, awaited, question_by, target_of
+from gateway.management.cells.cells import Cells
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.bodies import digits
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, bad_request
-from gateway.management.http.listing import Items, Page
+from gateway.management.http.listing import MAX_PAGE_SIZE, Items, Page
 from gateway.management.http.routes import Fields, LongTask, Pieces, Routes, Streamed
 from gateway.management.views.json import encode
 from gateway.management.views.times import timestamp
@@ -27,9 +32,13 @@ _STEP: Final = 32
 
 
 @routes.get("/audit", level=AccessLevel.ADMINISTRATOR)
-def audit(call: Call) -> Streamed:
-    """List the entries of the audit record, the newest first."""
-    return Streamed(_listing(call, Page.of({"page": "1", **call.query}), _tests(call)))
+def audit(call: Call) -> Streamed | LongTask:
+    """List the entries of the audit record, the newest first; of all cells, if a cluster has several."""
+    page, cells = Page.of({"page": "1", **call.query}), call.context.cells
+    assert page is not None
+    if cells is not None and cells.is_first and "cell" not in call.query:
+        return LongTask(_joined(call, cells, page))
+    return Streamed(_listing(call, page, _tests(call)))
 
 
 @routes.get("/audit/<number>", level=AccessLevel.ADMINISTRATOR)
@@ -56,19 +65,46 @@ def audit_view(entry: AuditRecord) -> Fields:
     }
 
 
-def _listing(call: Call, page: Page | None, tests: list[Test]) -> Pieces:
-    assert page is not None
-    log = call.broker.audit
-    entries, total = log.newest_first(), len(log)
-    first, count = (page.number - 1) * page.size, 0
+def _joined(call: Call, cells: Cells, page: Page) -> "Generator[Deferred[None] | None, None, Fields]":
+    """Return a page of the entries of all cells. :raises HttpError: if it is far back, or a cell does not answer."""
+    most = page.number * page.size
+    if most > MAX_PAGE_SIZE:
+        last = f"the last {MAX_PAGE_SIZE} entries of all cells are listed in one order"
+        raise bad_request(f"{last}; for earlier ones name a cell, such as cell=1")
+    filters = {name: text for name, text in call.query.items() if name in (*_TEXTS, "since", "until")}
+    target = target_of("/api/audit", {**filters, "page": "1", "page_size": str(most)})
+    answers = {cell: asked(cells, cell, question_by(call, "GET", target)) for cell in cells.others}
+    shown, count, total = yield from _chosen(call, 0, most, _tests(call))
+    entries = [{**audit_view(entry), "cell": cells.own} for entry in shown]
+    for cell, answer in answers.items():
+        _, body = yield from awaited(answer)
+        found: Any = yield from scan(body.decode())  # Any: JSON
+        entries += [{**each, "cell": cell} for each in found["items"]]
+        count += found["filtered_count"]
+        total += found["total_count"]
+    entries.sort(key=lambda each: -each["at_ms"])
+    return page.envelope(entries[page.first_of(count) :][: page.size], total, count)
+
+
+def _listing(call: Call, page: Page, tests: list[Test]) -> Pieces:
+    steps = _chosen(call, (page.number - 1) * page.size, page.size, tests)
+    shown, count, total = yield from steps
+    page.first_of(count)
+    yield from page.written(_written(shown), total, count)
+
+
+def _chosen(
+    call: Call, first: int, size: int, tests: list[Test]
+) -> Generator[None, None, tuple[list[AuditRecord], int, int]]:
+    """Return a part of the entries that pass the tests, their number, and that of all entries."""
+    entries, count = call.broker.audit.newest_first(), 0
     shown: list[AuditRecord] = []
     while step := list(islice(entries, _STEP)):
         chosen = [entry for entry in step if all(test(entry) for test in tests)]
-        shown += chosen[max(0, first - count) : max(0, first + page.size - count)]
+        shown += chosen[max(0, first - count) : max(0, first + size - count)]
         count += len(chosen)
-        yield b""
-    page.first_of(count)
-    yield from page.written(_written(shown), total, count)
+        yield
+    return shown, count, len(call.broker.audit)
 
 
 def _written(entries: list[AuditRecord]) -> Items:
