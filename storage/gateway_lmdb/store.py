@@ -28,6 +28,7 @@ from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
+from gateway_lmdb.append_group import AppendGroup
 from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction, CompactionProgress, remove_unfinished
 from gateway_lmdb.disk import SYSTEM_DISK, Disk
@@ -62,6 +63,7 @@ class LmdbStore:
     :param retry_interval_s: the time between attempts to write when the disk is full, in seconds.
     :param map_size: the maximum size of the file, in bytes. It uses address space only.
     :param on_compaction: called with each new state of a compaction, on the kernel's thread.
+    :param call_later: for a copy whose changes are durable elsewhere: it is written in groups, see ``AppendGroup``.
     :param disk: the disk that it uses; a simulation passes its own, and ``threads`` with it.
     :raises StorageError: when the directory is in use or unusable, or a newer gateway wrote it.
     """
@@ -74,6 +76,7 @@ class LmdbStore:
         retry_interval_s: float = 0.5,
         map_size: int = DEFAULT_MAP_SIZE,
         on_compaction: Callable[[CompactionProgress], None] = lambda progress: None,
+        call_later: Callable[[float, Callable[[], None]], object] | None = None,
         disk: Disk = SYSTEM_DISK,
         threads: Threads = SYSTEM_THREADS,
     ) -> None:
@@ -95,6 +98,7 @@ class LmdbStore:
             raise
         self._files = SegmentFiles(Path(path) / DIRECTORY, disk)
         self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
+        self._group = None if call_later is None else AppendGroup(self._writer.stage, call_later)
         self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)
 
     def listen(self, listener: StoreListener) -> None:
@@ -121,11 +125,14 @@ class LmdbStore:
 
     def _count_read(self, size: int) -> None:
         if self._environment.count_read(size):
-            self._stage(Append(_OUR_OWN, ()))  # wakes the writer: it trims between its transactions
+            self._writer.wake()  # it trims between its transactions
 
     def _stage(self, append: Append) -> None:
         self._staged.add(append)
-        self._writer.stage(append)
+        if self._group is None:
+            self._writer.stage(append)
+        else:
+            self._group.add(append)
 
     def _content(self, transaction: Transaction, message_id: int) -> StoredMessage | None:
         tables = self._environment.tables
@@ -322,6 +329,8 @@ class LmdbStore:
             return
         self._is_closed = True
         self._sealer.stop()
+        if self._group is not None:
+            self._group.hand_over()
         self._writer.stop()
         self._relay.deliver()
         self._files.close()

@@ -30,8 +30,8 @@ class ReplicatedStore:
     """A ``Store`` whose steps are records of a log under one claim.
 
     One record is in flight at a time; the steps of the meantime are folded into the next one. What is not durable in
-    the log is not reported. The ``local`` copy serves the reads, and is built anew from the log at the next start, so
-    it need not be durable.
+    the log is not reported. The ``local`` copy serves the reads, staged or written, and is built anew from the log at
+    the next start, so it need not be durable, and may be written later.
 
     :param end: where the log ends, from which ``local`` was built.
     :param growth: what it has since its last checkpoint.
@@ -226,8 +226,8 @@ class ReplicatedStore:
         self._report()
 
     def _report(self) -> None:
-        """Report what is in the log, and in the copy, because readers of streams read it there."""
-        durable = min(self._logged, self.local_watermark)
+        """Report what is in the log; of streams, once it is in the copy too, because their readers read it there."""
+        durable = self._streams.readable(self._logged)
         if durable > self._reported and not self._has_failed:
             self._reported = durable
             self._streams.reported(durable)
@@ -293,6 +293,7 @@ class ReplicatedStore:
     def on_local_durable(self, watermark: Lsn) -> None:
         """Note what the copy has written."""
         self.local_watermark = watermark
+        self._streams.written(watermark)
         if self._checkpoint is not None:
             self._checkpoint.on_local_durable(watermark)
         self._report()

@@ -16,13 +16,15 @@ class StreamEnds:
         self.ends: dict[int, int] = {}
         #: By stream, the steps that are not durable, each with the first offset that it appended.
         self._undurable: dict[int, deque[tuple[Lsn, int]]] = {}
+        self._unwritten: deque[Lsn] = deque()
 
     def found(self, segment: StreamSegment) -> None:
         """Note a segment that recovery found."""
         self.ends[segment.stream_id] = max(segment.end, self.ends.get(segment.stream_id, 0))
 
     def note(self, lsn: Lsn, changes: Changes) -> None:
-        """Note what a step appends."""
+        """Note a step with changes of streams, and what it appends."""
+        self._unwritten.append(lsn)
         for change in changes:
             if isinstance(change, Appended):
                 if change.offset < self.ends.get(change.stream_id, 0):
@@ -33,6 +35,15 @@ class StreamEnds:
                     steps.append((lsn, change.offset))
             elif isinstance(change, Truncated) and change.first == EVERYTHING:
                 self.ends.pop(change.stream_id, None)
+
+    def written(self, watermark: Lsn) -> None:
+        """Note that the local copy has the steps up to a position."""
+        while self._unwritten and self._unwritten[0] <= watermark:
+            self._unwritten.popleft()
+
+    def readable(self, logged: Lsn) -> Lsn:
+        """Return how far the steps in the log may be reported: before the first one that readers do not find yet."""
+        return min(logged, Lsn(self._unwritten[0] - 1)) if self._unwritten else logged
 
     def reported(self, watermark: Lsn) -> None:
         """Note that the steps up to a position are durable in the log."""

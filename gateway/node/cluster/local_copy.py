@@ -140,6 +140,7 @@ class LocalCopy:
             self._directory,
             call_in_kernel=self._reactor.callFromThread,
             on_compaction=on_compaction,
+            call_later=self._clock.call_later,
             disk=UnsyncedDisk(),
         )
 
