@@ -106,7 +106,10 @@ class LmdbReplicatedPlace(ReplicatedPlace):
         rebuilt = self._read(claim, built, clock, work)
         built.close()
         self._calls = SimpleQueue()
-        return LmdbStore(path, call_in_kernel=self._calls.put, disk=UnsyncedDisk()), rebuilt
+        opened = LmdbStore(
+            path, call_in_kernel=self._calls.put, call_later=self.engine.clock.call_later, disk=UnsyncedDisk()
+        )
+        return opened, rebuilt
 
     def pump(self, until: Callable[[], bool]) -> None:
         """Let fake time pass, and the threads of the copies work."""

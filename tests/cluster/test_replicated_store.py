@@ -313,6 +313,28 @@ def test_a_reader_of_a_stream_does_not_see_what_only_the_copy_has() -> None:
     assert read_all(session, 1, 1) == [1, 2, 3, 4, 5]
 
 
+def test_a_step_is_reported_before_the_copy_has_written_it() -> None:
+    place = ReplicatedPlace(commit_s=5.0)
+    session = StoreSession(place)
+    session.append(Put(queue_record(1)), Stored(message_with(1)), Enqueued(1, 1, 1, 0))
+    place.engine.clock.advance(0.01)
+    assert session.watermark == 1
+    assert session.store.messages([1]) != [None]
+
+
+def test_a_step_of_a_stream_is_reported_once_the_copy_has_written_it_and_so_are_later_steps() -> None:
+    place = ReplicatedPlace(commit_s=5.0)
+    session = StoreSession(place)
+    session.append(Put(queue_record(1)))
+    session.append(stream_message(1, 0))
+    session.append(Put(queue_record(2)))
+    place.engine.clock.advance(0.01)
+    assert session.watermark == 1
+    place.engine.clock.advance(5)
+    assert session.watermark == 3
+    assert read_all(session, 1, 0) == [0]
+
+
 def test_what_is_set_aside_on_one_node_is_there_on_the_next_one() -> None:
     place = ReplicatedPlace()
     session = StoreSession(place)

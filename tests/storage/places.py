@@ -62,8 +62,11 @@ class LmdbPlace:
         self.store: LmdbStore | None = None
 
     def open(self) -> LmdbStore:
-        self.store = LmdbStore(self.path, call_in_kernel=self.calls.put, retry_interval_s=0.01)
+        self.store = self._opened()
         return self.store
+
+    def _opened(self) -> LmdbStore:
+        return LmdbStore(self.path, call_in_kernel=self.calls.put, retry_interval_s=0.01)
 
     def pump(self, until: Callable[[], bool]) -> None:
         deadline = time.monotonic() + TIMEOUT_S
@@ -94,3 +97,15 @@ class LmdbPlace:
         self.calls = SimpleQueue()
         if self.path.is_dir():
             shutil.rmtree(self.path)
+
+
+class GroupedLmdbPlace(LmdbPlace):
+    """The same with a store that is written in groups; a window ends with the next ``pump``."""
+
+    def _opened(self) -> LmdbStore:
+        return LmdbStore(
+            self.path,
+            call_in_kernel=self.calls.put,
+            call_later=lambda delay_s, call: self.calls.put(call),
+            retry_interval_s=0.01,
+        )

@@ -11,10 +11,10 @@ from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway.testing.store import STORE_CHECKS, StorePlace, check_store
 from gateway_memory import MemoryStore
-from tests.storage.places import DeferringPlace, LmdbPlace, MemoryPlace
+from tests.storage.places import DeferringPlace, GroupedLmdbPlace, LmdbPlace, MemoryPlace
 
 
-@pytest.mark.parametrize("new_place", [MemoryPlace, DeferringPlace, LmdbPlace])
+@pytest.mark.parametrize("new_place", [MemoryPlace, DeferringPlace, LmdbPlace, GroupedLmdbPlace])
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__.strip("_"))
 def test_each_store_keeps_its_contract(
     check: Callable[[StorePlace], None], new_place: Callable[[], StorePlace]
