@@ -191,7 +191,8 @@ class LogWriter:
         if self._slow.note(now_s, now_s - batch.sent_s):
             self._logs.move_leader(self.claim)
         self._batches.append(BatchPlace(batch.number, batch.first_index, answer.position))
-        self._send_soon(0)
+        if self._staged:  # else the next step is sent in its own turn
+            self._send_soon(0)
         if self._is_stalled:
             self._is_stalled = False
             self._listener.on_resumed()

@@ -8,8 +8,8 @@ from gateway.cluster.log_replay import LogRecord, replay
 from gateway.cluster.queue_log import QueueId
 from gateway.testing.cluster.queue_logs import OwnedLog
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
 from gateway_jetstream.jetstream.publishing import JetStreamPublisher
+from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage
 from gateway_jetstream.ports.copies import Copies
 from gateway_jetstream.ports.queue_logs import JetStreamQueueLogs
@@ -48,7 +48,7 @@ def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> 
     """Return the messages of a subject that one server delivers: it may stop at the damage."""
     found: list[StreamMessage] = []
     is_current: list[bool] = []
-    consumer = OrderedConsumer(
+    consumer = PushConsumer(
         JetStreamApi(place.client()),
         place.loop.reactor,
         stream,

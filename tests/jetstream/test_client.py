@@ -25,6 +25,8 @@ from gateway_jetstream.errors import (
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
 from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, JetStreamPublisher
+from gateway_jetstream.jetstream.pull_consumer import PullConsumer
+from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from tests.broker.tls.certificates import Authority
 from tests.jetstream.identities import Identities, seed_of
 from tests.jetstream.nats_servers import NatsServers, running_servers
@@ -106,21 +108,24 @@ def test_after_a_kill_the_client_uses_another_server_and_keeps_its_subscriptions
     servers.wait_until_ready()
 
 
-def test_an_ordered_consumer_goes_on_after_gaps_without_doubles(place: JetStreamPlace, servers: NatsServers) -> None:
+@pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
+def test_an_ordered_consumer_goes_on_after_gaps_without_doubles(
+    place: JetStreamPlace, servers: NatsServers, kind: type[OrderedConsumer]
+) -> None:
     client, reader = place.client(), place.client()
     api, publish = JetStreamApi(client), JetStreamPublisher(client)
-    place.run(api.create_stream({"name": "ordered", "subjects": ["ordered.>"], "num_replicas": 3}))
+    place.run(api.create_stream({"name": kind.__name__, "subjects": [f"{kind.__name__}.>"], "num_replicas": 3}))
     got: list[int] = []
-    consumer = OrderedConsumer(
+    consumer = kind(
         JetStreamApi(reader),
         place.loop.reactor,
-        "ordered",
-        ["ordered.*"],
+        kind.__name__,
+        [f"{kind.__name__}.*"],
         lambda message: got.append(message.sequence),
         start={"deliver_policy": "all"},
     )
     for at in range(1, 91):
-        assert place.run(publish("ordered.a", b"%d" % at, {}, 30.0)).sequence == at
+        assert place.run(publish(f"{kind.__name__}.a", b"%d" % at, {}, 30.0)).sequence == at
         if at == 30:
             place.until(lambda: len(got) == 30)
             reader.reconnect("a lost connection")

@@ -134,6 +134,11 @@ class NatsConversation:
         """Add bytes to the output."""
         self._outgoing.append(data)
 
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._outgoing)
+
     def outgoing(self) -> bytes:
         """Return everything to write since the last call, as one piece."""
         data = b"".join(self._outgoing)

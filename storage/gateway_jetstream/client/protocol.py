@@ -91,7 +91,8 @@ class NatsConnection(Protocol):
         except GatewayError as error:
             self.close(getattr(error, "reason", str(error)))
             return
-        self._flush_soon()
+        if self.conversation.has_outgoing:
+            self._flush_soon()
 
     def _take(self, happened: Happened) -> None:
         if isinstance(happened, Delivered):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
 from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, Publish
+from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage, last_of_subject
 
 _OPERATION: Final = "KV-Operation"
@@ -77,9 +77,9 @@ class KeyValue:
 
     def watch(
         self, pattern: str, on_entry: Callable[[KeyValueEntry], None], on_current: Callable[[], None]
-    ) -> OrderedConsumer:
+    ) -> PushConsumer:
         """Report the last write of each key that matches, then each further one, in the order of revisions."""
-        return OrderedConsumer(
+        return PushConsumer(
             self._api,
             self._reactor,
             self.stream,

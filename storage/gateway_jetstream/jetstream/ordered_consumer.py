@@ -1,8 +1,11 @@
-"""Reads a stream in order, without gaps: what is missing is asked for again, from the last good sequence on."""
+"""Reads a stream in order, without gaps: what is missing is asked for again, from the last good sequence on.
+
+The messages are pushed (``push_consumer``) or pulled (``pull_consumer``).
+"""
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -11,14 +14,14 @@ from twisted.python.failure import Failure
 from gateway.cluster.gate import Gate
 from gateway_jetstream.client.subscriptions import NatsSubscription
 from gateway_jetstream.codec.frames import Delivered
-from gateway_jetstream.codec.headers import decode_headers
+from gateway_jetstream.codec.headers import NatsHeaders, decode_headers
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.stream_message import StreamMessage, parse_place
+from gateway_jetstream.jetstream.stream_message import DeliveryPlace, StreamMessage, parse_place
 
-#: The heartbeat of a consumer. Without anything for three of them, it is made again.
-_HEARTBEAT_S: Final = 2.0
-_SILENCE_S: Final = 3 * _HEARTBEAT_S
+#: The time in which a consumer sends something at least. Without anything for three of them, it is made again.
+HEARTBEAT_S: Final = 2.0
+_SILENCE_S: Final = 3 * HEARTBEAT_S
 
 #: The server forgets a consumer without a subscriber after so long.
 _INACTIVE_S: Final = 30.0
@@ -29,16 +32,16 @@ _RETRY_S: Final = 0.25
 #: How often a server that is not wished for is refused.
 _MOST_REFUSED: Final = 20
 
-_NS: Final = 1_000_000_000
+NS: Final = 1_000_000_000
 
 
-class OrderedConsumer:
+class OrderedConsumer(ABC):
     """Delivers messages of some subjects in rising sequence, each once, until it is stopped.
 
     It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
     new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
-    whether a server may be read from; servers are drawn at random, so this is a wish. While ``gate`` is closed, the
-    server's requests for flow control wait for their answers, so it sends 32 MiB more at most.
+    whether a server may be read from; servers are drawn at random, so this is a wish. While ``gate`` is closed, a
+    bounded number of bytes more comes.
     """
 
     def __init__(
@@ -111,16 +114,14 @@ class OrderedConsumer:
     async def _create(self, name: str, inbox: str) -> None:
         config = {
             "name": name,
-            "deliver_subject": inbox,
             "ack_policy": "none",
             "max_deliver": 1,
             "mem_storage": True,
             "num_replicas": 1,
-            "flow_control": True,
-            "idle_heartbeat": int(_HEARTBEAT_S * _NS),
-            "inactive_threshold": int(_INACTIVE_S * _NS),
+            "inactive_threshold": int(_INACTIVE_S * NS),
             "filter_subjects": self._subjects,
             **self._start,
+            **self._config(inbox),
         }
         if self.last_sequence:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": self.last_sequence + 1}
@@ -138,6 +139,7 @@ class OrderedConsumer:
             return
         # Not earlier: without a subscriber the server delivers nothing.
         self._subscription = self._api.client.subscribe(inbox, lambda message: self._deliver(name, message))
+        self._created(inbox)
         if found.get("num_pending") == 0 and not self._last_delivery:
             self._report_current()
 
@@ -148,6 +150,9 @@ class OrderedConsumer:
         if name != self._name or self._is_stopped:
             return
         self.error = error
+        self._restart_later()
+
+    def _restart_later(self) -> None:
         if self._retry is None:
             self._retry = self._reactor.callLater(_RETRY_S, self._restart)
 
@@ -171,6 +176,28 @@ class OrderedConsumer:
         else:
             self._silence = self._reactor.callLater(_SILENCE_S, self._restart)
 
+    def _expect_silence(self) -> None:
+        if self._silence is not None and self._silence.active():
+            self._silence.cancel()
+
+    # ---- How the messages come -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _config(self, inbox: str) -> Mapping[str, Any]:
+        """Return the part of a consumer's configuration that says how its messages come."""
+
+    @abstractmethod
+    def _created(self, inbox: str) -> None:
+        """Take note of a new consumer, whose messages come to a subject."""
+
+    @abstractmethod
+    def _delivered(self, place: DeliveryPlace) -> None:
+        """Take note of a delivery, after it was handed on."""
+
+    @abstractmethod
+    def _take_status(self, headers: NatsHeaders, reply: str) -> None:
+        """Take a message of the server with a status."""
+
     # ---- Deliveries ----------------------------------------------------------------------------------------------
 
     def _deliver(self, name: str, delivered: Delivered) -> None:
@@ -180,7 +207,7 @@ class OrderedConsumer:
         if delivered.header and not delivered.reply.startswith("$JS.ACK."):
             headers = decode_headers(delivered.header)
             if headers.status:
-                self._control(headers.status, headers.fields, delivered.reply)
+                self._take_status(headers, delivered.reply)
                 return
         place = parse_place(delivered.reply)
         if place.consumer_sequence != self._last_delivery + 1:
@@ -194,25 +221,8 @@ class OrderedConsumer:
         self._on_message(message)
         if place.pending == 0:
             self._report_current()
-
-    def _control(self, status: int, fields: Mapping[str, str], reply: str) -> None:
-        """Answer a flow control request, compare a heartbeat, or replace a consumer that the server removed."""
-        if status != 100:
-            if self._retry is None:
-                self._retry = self._reactor.callLater(_RETRY_S, self._restart)
-            return
-        name = self._name
-        for subject in (reply, fields.get("Nats-Consumer-Stalled", "")):
-            if subject:
-                self._gate.when_open(partial(self._let_flow, name, subject))
-        last = fields.get("Nats-Last-Consumer")
-        if last is not None and last != str(self._last_delivery):
-            self._restart()
-
-    def _let_flow(self, name: str, subject: str) -> None:
-        """Answer a request for flow control, unless its consumer was given up meanwhile."""
-        if name == self._name and self._api.client.is_open:
-            self._api.client.publish(subject, b"")
+        if name == self._name:
+            self._delivered(place)
 
     def _report_current(self) -> None:
         on_current, self._on_current = self._on_current, None

@@ -7,7 +7,7 @@ from gateway.cluster.errors import ClusterError
 from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import LogFollower, Position, StoredBatch
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
+from gateway_jetstream.jetstream.pull_consumer import PullConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage
 from gateway_jetstream.ports.log_reading import start_after
 
@@ -44,7 +44,7 @@ class LogFollow:
         self._seen = 0
         self._looks = 0
         self._timer: Any = None
-        self._consumer = OrderedConsumer(
+        self._consumer = PullConsumer(
             api, reactor, stream, [log], self._on_message, start=start_after(after), accepts=accepts, gate=gate
         )
 

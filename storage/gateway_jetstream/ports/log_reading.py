@@ -9,7 +9,7 @@ from gateway.cluster.errors import ClusterError, Deposed, LogGap, Unanswered
 from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import Claim, Position, StoredBatch
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
+from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage
 
 #: The time between two looks for progress, in seconds.
@@ -54,7 +54,7 @@ class LogReader:
         self.source = ""
         self._seen = 0
         self._looks = 0
-        self._consumer = OrderedConsumer(
+        self._consumer = PushConsumer(
             api, reactor, stream, [own, log], self._on_message, start=start_after(after), accepts=accepts, gate=gate
         )
         self._timer = reactor.callLater(_LOOK_S, self._look)
