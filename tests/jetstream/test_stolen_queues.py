@@ -4,6 +4,7 @@ Without the fence the same storm shows violations, so that the test would notice
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.cluster.batches import decode_batch
@@ -11,12 +12,13 @@ from gateway.cluster.errors import ClusterError
 from gateway.cluster.log_replay import replay
 from gateway.cluster.queue_log import UNCLAIMED, Claim, QueueId, StoredBatch
 from gateway_jetstream.client.client import NatsClient
+from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.publishing import (
     EXPECTED_SEQUENCE,
     EXPECTED_SUBJECT,
     JetStreamPublisher,
-    Publish,
     PublishAck,
+    Publisher,
 )
 from tests.jetstream.appending import Appender
 from tests.jetstream.places import JetStreamPlace
@@ -28,18 +30,25 @@ _THEFTS = 24
 _THEFTS_WITHOUT_FENCE = 8
 
 
-class Unfenced:
+class Unfenced(Publisher):
     """Publishes batches without what the fence consists of. Claims are compared as always."""
 
     def __init__(self, client: NatsClient) -> None:
-        self._publish = JetStreamPublisher(client)
+        self._publisher = JetStreamPublisher(client)
 
-    async def __call__(self, subject: str, payload: bytes, fields: dict[str, str], timeout_s: float, /) -> PublishAck:
+    def send(
+        self,
+        subject: str,
+        payload: bytes,
+        fields: dict[str, str],
+        timeout_s: float,
+        published: Callable[[PublishAck | NatsError], None],
+    ) -> None:
         if EXPECTED_SUBJECT in fields:
             fields = {
                 name: value for name, value in fields.items() if name not in (EXPECTED_SEQUENCE, EXPECTED_SUBJECT)
             }
-        return await self._publish(subject, payload, fields, timeout_s)
+        self._publisher.send(subject, payload, fields, timeout_s, published)
 
 
 @dataclass
@@ -63,7 +72,7 @@ class Storm:
 def stormed(place: JetStreamPlace, *, is_fenced: bool, seed: int) -> Storm:
     """Steal queues from their owners for a while."""
     chance, storm = random.Random(seed), Storm()
-    publishers: list[Publish] = []
+    publishers: list[Publisher] = []
     nodes = []
     for _ in range(_NODES):
         client = place.client()

@@ -3,6 +3,7 @@
 import random
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -15,7 +16,7 @@ from gateway_jetstream.client.backoff import Backoff
 from gateway_jetstream.client.conversation import NatsConversation
 from gateway_jetstream.client.options import ClientOptions, NatsTls
 from gateway_jetstream.client.protocol import NatsConnection
-from gateway_jetstream.client.requests import Requests
+from gateway_jetstream.client.requests import Answered, Requests, fire
 from gateway_jetstream.client.subscriptions import NatsSubscription, NatsSubscriptions, OnMessage
 from gateway_jetstream.client.tls import tls_context
 from gateway_jetstream.codec import encoder
@@ -113,22 +114,25 @@ class NatsClient:
         self._publish(subject, reply, header, payload)
 
     def request(
-        self,
-        subject: str,
-        payload: bytes,
-        *,
-        header: bytes = b"",
-        timeout_s: float | None = None,
-        at_once: bool = False,
+        self, subject: str, payload: bytes, *, header: bytes = b"", timeout_s: float | None = None
     ) -> "Deferred[Delivered]":
-        """Send a request, ``at_once`` or at the end of this turn; return its answer, or a :class:`NatsError`."""
+        """Send a request at the end of this turn; return its answer, or a :class:`NatsError`."""
+        answer: Deferred[Delivered] = Deferred()
+        timeout_s = self.options.request_timeout_s if timeout_s is None else timeout_s
+        self._ask(subject, payload, header, timeout_s, partial(fire, answer), at_once=False)
+        return answer
+
+    def ask(self, subject: str, payload: bytes, header: bytes, timeout_s: float, answered: Answered) -> None:
+        """Send a request at once; ``answered`` is called later. :raises NatsError: if it was not sent."""
+        self._ask(subject, payload, header, timeout_s, answered, at_once=True)
+
+    def _ask(
+        self, subject: str, payload: bytes, header: bytes, timeout_s: float, answered: Answered, *, at_once: bool
+    ) -> None:
         encoder.checked_subject(subject)
         connection = self._open_connection(subject)
-        reply, answer = self._requests.add(
-            subject, connection.server, self.options.request_timeout_s if timeout_s is None else timeout_s
-        )
+        reply = self._requests.add(subject, connection.server, timeout_s, answered)
         self._publish(subject, reply, header, payload, at_once)
-        return answer
 
     def subscribe(self, subject: str, on_message: OnMessage, *, queue_group: str = "") -> NatsSubscription:
         """Give each message of a subject to ``on_message``; with a group, to one of its subscribers."""

@@ -1,12 +1,20 @@
 """Requests that wait for their answers: one inbox subscription, and a number for each request."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from gateway_jetstream.codec.frames import Delivered
 from gateway_jetstream.errors import NatsError, NoResponders, RequestTimedOut, TooMuch
+
+_log: Final = Logger()
+
+T = TypeVar("T")
+
+Answered: TypeAlias = "Callable[[Delivered | NatsError], None]"
+"""Takes the answer to a request, or the reason why there is none."""
 
 #: The time between two looks for requests whose time is over, in seconds: an answer is late by at most this.
 _SWEEP_S: Final = 0.1
@@ -16,16 +24,23 @@ _NO_RESPONDERS: Final = b"NATS/1.0 503"
 
 
 class WaitingRequest:
-    """A request that waits."""
+    """A request that waits. ``answered`` is called once."""
 
-    __slots__ = ("answer", "due_s", "server", "subject", "timeout_s")
+    __slots__ = ("answered", "due_s", "server", "subject", "timeout_s")
 
-    def __init__(self, subject: str, server: str, due_s: float, timeout_s: float) -> None:
+    def __init__(self, subject: str, server: str, due_s: float, timeout_s: float, answered: Answered) -> None:
         self.subject = subject
         self.server = server
         self.due_s = due_s
         self.timeout_s = timeout_s
-        self.answer: Deferred[Delivered] = Deferred()
+        self.answered = answered
+
+    def answer(self, answer: Delivered | NatsError) -> None:
+        """Hand the answer on. An error of its taker must not end the connection, which others use too."""
+        try:
+            self.answered(answer)
+        except Exception:
+            _log.failure("an answer of {server} about {subject}", server=self.server, subject=self.subject)
 
 
 class Requests:
@@ -42,16 +57,17 @@ class Requests:
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, subject: str, server: str, timeout_s: float) -> tuple[str, "Deferred[Delivered]"]:
-        """Return the subject for the answer of a new request, and the answer. :raises TooMuch: if too many wait."""
+    def add(self, subject: str, server: str, timeout_s: float, answered: Answered) -> str:
+        """Return the subject for the answer of a new request. :raises TooMuch: if too many wait."""
         if len(self._open) >= self._most:
             raise TooMuch(f"more than {self._most} requests wait for answers", server=server, subject=subject)
         number = self._next_number
         self._next_number += 1
-        waiting = self._open[number] = WaitingRequest(subject, server, self._reactor.seconds() + timeout_s, timeout_s)
+        due_s = self._reactor.seconds() + timeout_s
+        self._open[number] = WaitingRequest(subject, server, due_s, timeout_s, answered)
         if self._sweep_call is None:
             self._sweep_call = self._reactor.callLater(_SWEEP_S, self._sweep)
-        return f"{self.inbox}{number}", waiting.answer
+        return f"{self.inbox}{number}"
 
     def take(self, message: Delivered) -> None:
         """Answer a request. Late and repeated answers are dropped."""
@@ -60,11 +76,9 @@ class Requests:
         if waiting is None:
             return
         if not message.payload and message.header.startswith(_NO_RESPONDERS):
-            waiting.answer.errback(
-                NoResponders("no subscriber answers", server=waiting.server, subject=waiting.subject)
-            )
+            waiting.answer(NoResponders("no subscriber answers", server=waiting.server, subject=waiting.subject))
         else:
-            waiting.answer.callback(message)
+            waiting.answer(message)
 
     def fail(self, error: Callable[[WaitingRequest], NatsError]) -> None:
         """Fail all open requests, each with its own error."""
@@ -73,7 +87,7 @@ class Requests:
             self._sweep_call.cancel()
             self._sweep_call = None
         for each in waiting:
-            each.answer.errback(error(each))
+            each.answer(error(each))
 
     def _sweep(self) -> None:
         """Fail the requests whose time is over."""
@@ -85,4 +99,12 @@ class Requests:
             self._sweep_call = self._reactor.callLater(_SWEEP_S, self._sweep)
         for each in overdue:
             text = f"no answer within {each.timeout_s:g} s"
-            each.answer.errback(RequestTimedOut(text, server=each.server, subject=each.subject))
+            each.answer(RequestTimedOut(text, server=each.server, subject=each.subject))
+
+
+def fire(waiting: "Deferred[T]", outcome: T | NatsError) -> None:
+    """Fire a Deferred with a result or an error."""
+    if isinstance(outcome, NatsError):
+        waiting.errback(outcome)
+    else:
+        waiting.callback(outcome)

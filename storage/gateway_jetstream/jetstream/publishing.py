@@ -1,11 +1,18 @@
 """Publishing to a stream with its acknowledgement, and with the headers that JetStream decides by."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
+
+from twisted.internet.defer import Deferred
 
 from gateway_jetstream.client.client import NatsClient
+from gateway_jetstream.client.requests import fire
+from gateway_jetstream.codec.frames import Delivered
 from gateway_jetstream.codec.headers import encode_headers
-from gateway_jetstream.errors import NatsProtocolError
+from gateway_jetstream.errors import NatsError, NatsProtocolError
 from gateway_jetstream.jetstream.api import decode_answer
 
 #: A repeated message with the same value is stored once, within the duplicate window of the stream.
@@ -24,27 +31,63 @@ class PublishAck:
     is_duplicate: bool
 
 
-class Publish(Protocol):
-    """Publishes a message to a stream."""
+class Publisher(ABC):
+    """Publishes messages to streams."""
 
-    async def __call__(self, subject: str, payload: bytes, fields: dict[str, str], timeout_s: float, /) -> PublishAck:
+    @abstractmethod
+    def send(
+        self,
+        subject: str,
+        payload: bytes,
+        fields: dict[str, str],
+        timeout_s: float,
+        published: "Callable[[PublishAck | NatsError], None]",
+    ) -> None:
+        """Publish a message with headers, without waiting for the end of the turn.
+
+        ``published`` is called once, with the acknowledgement or the reason why there is none; with a reason perhaps
+        before this returns.
+        """
+
+    async def __call__(self, subject: str, payload: bytes, fields: dict[str, str], timeout_s: float) -> PublishAck:
         """Return the acknowledgement. :raises NatsError: if the message was refused, or there is none in time."""
-        ...
+        waiting: Deferred[PublishAck] = Deferred()
+        self.send(subject, payload, fields, timeout_s, partial(fire, waiting))
+        return await waiting
 
 
-class JetStreamPublisher:
+class JetStreamPublisher(Publisher):
     """Publishes over a client."""
 
     def __init__(self, client: NatsClient) -> None:
         self._client = client
 
-    async def __call__(self, subject: str, payload: bytes, fields: dict[str, str], timeout_s: float, /) -> PublishAck:
-        """Publish with headers."""
+    def send(
+        self,
+        subject: str,
+        payload: bytes,
+        fields: dict[str, str],
+        timeout_s: float,
+        published: "Callable[[PublishAck | NatsError], None]",
+    ) -> None:
+        """Send a request, whose answer is the acknowledgement."""
         header = encode_headers(fields) if fields else b""
-        answer = await self._client.request(subject, payload, header=header, timeout_s=timeout_s, at_once=True)
+        try:
+            self._client.ask(
+                subject, payload, header, timeout_s, lambda answer: published(self._acknowledged(subject, answer))
+            )
+        except NatsError as error:
+            published(error)
+
+    def _acknowledged(self, subject: str, answer: Delivered | NatsError) -> PublishAck | NatsError:
+        if isinstance(answer, NatsError):
+            return answer
         server = self._client.server
-        found = decode_answer(answer, server, subject)
+        try:
+            found = decode_answer(answer, server, subject)
+        except NatsError as error:
+            return error
         sequence = found.get("seq")
         if type(sequence) is not int or sequence <= 0:
-            raise NatsProtocolError("the acknowledgement has no sequence", server=server, subject=subject)
+            return NatsProtocolError("the acknowledgement has no sequence", server=server, subject=subject)
         return PublishAck(sequence, found.get("duplicate") is True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -23,7 +24,13 @@ from gateway.cluster.queue_log import (
 )
 from gateway_jetstream.errors import AppendInFlight, MessageNotFound, NatsError, WrongLastSequence
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, MESSAGE_ID, Publish
+from gateway_jetstream.jetstream.publishing import (
+    EXPECTED_SEQUENCE,
+    EXPECTED_SUBJECT,
+    MESSAGE_ID,
+    PublishAck,
+    Publisher,
+)
 from gateway_jetstream.jetstream.stream_message import (
     StreamMessage,
     decode_stored,
@@ -51,17 +58,17 @@ class JetStreamQueueLogs:
     def __init__(
         self,
         api: JetStreamApi,
-        publish: Publish,
+        publisher: Publisher,
         reactor: Any,  # Any: Twisted's interfaces are not types
         layout: Layout,
         copies: Copies | None = None,
     ) -> None:
         self.most_batch_bytes = _MOST_BATCH_BYTES
         self._api = api
-        self._publish = publish
+        self._publisher = publisher
         self._reactor = reactor
         self._layout = layout
-        self._writer = ComparedWriter(api, publish, reactor)
+        self._writer = ComparedWriter(api, publisher, reactor)
         self._copies = copies or Copies(api, reactor)
 
     async def create(self) -> None:
@@ -84,29 +91,19 @@ class JetStreamQueueLogs:
 
     def append(self, claim: Claim, number: int, data: bytes, answered: Callable[[AppendAnswer], None]) -> None:
         """Append a batch, unless there is a later claim."""
-        Deferred.fromCoroutine(self._append(claim, number, data)).addCallback(self._answer_later, answered)
-
-    def _answer_later(self, answer: AppendAnswer, answered: Callable[[AppendAnswer], None]) -> None:
-        if answer.outcome is AppendOutcome.STORED:  # it came from the network, so not from inside ``append``
-            answered(answer)
-        else:
-            self._reactor.callLater(0, answered, answer)
-
-    async def _append(self, claim: Claim, number: int, data: bytes) -> AppendAnswer:
         fields = {
             MESSAGE_ID: f"{claim.queue}.{claim.epoch}.{number}",
             EXPECTED_SEQUENCE: str(claim.epoch),
             EXPECTED_SUBJECT: self._layout.owner_subject(claim.queue),
         }
-        try:
-            ack = await self._publish(self._layout.log_subject(claim.queue), data, fields, _APPEND_S)
-        except WrongLastSequence as error:
-            return AppendAnswer(AppendOutcome.DEPOSED, reason=str(error))
-        except AppendInFlight as error:
-            return AppendAnswer(AppendOutcome.IN_FLIGHT, reason=str(error))
-        except NatsError as error:
-            return AppendAnswer(AppendOutcome.UNANSWERED, reason=str(error))
-        return AppendAnswer(AppendOutcome.STORED, Position(ack.sequence))
+        published = partial(self._published, answered)
+        self._publisher.send(self._layout.log_subject(claim.queue), data, fields, _APPEND_S, published)
+
+    def _published(self, answered: Callable[[AppendAnswer], None], outcome: PublishAck | NatsError) -> None:
+        if isinstance(outcome, PublishAck):  # it came from the network, so not from inside ``append``
+            answered(AppendAnswer(AppendOutcome.STORED, Position(outcome.sequence)))
+        else:
+            self._reactor.callLater(0, answered, AppendAnswer(_outcome_of(outcome), reason=str(outcome)))
 
     async def last(self, claim: Claim) -> StoredBatch | None:
         """Return the last batch of a log, as the leader has it."""
@@ -193,6 +190,12 @@ class JetStreamQueueLogs:
 
     def _start(self, work: Any) -> None:  # Any: a coroutine, whose result does not matter
         Deferred.fromCoroutine(work).addErrback(_note)
+
+
+def _outcome_of(error: NatsError) -> AppendOutcome:
+    if isinstance(error, WrongLastSequence):
+        return AppendOutcome.DEPOSED
+    return AppendOutcome.IN_FLIGHT if isinstance(error, AppendInFlight) else AppendOutcome.UNANSWERED
 
 
 def decode_node(body: bytes) -> str:
