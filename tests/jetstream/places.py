@@ -11,7 +11,7 @@ from gateway_jetstream.client.client import NatsClient
 from gateway_jetstream.client.options import ClientOptions, NatsCredentials, NatsTls
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import Publisher
+from gateway_jetstream.jetstream.publishing import StreamPublisher
 from gateway_jetstream.ports.bus import JetStreamBus
 from gateway_jetstream.ports.foundation import JetStreamCluster, open_cluster
 from gateway_jetstream.ports.metadata import JetStreamMetadata
@@ -51,7 +51,7 @@ class JetStreamPlace:
         self.loop.run(client.opened(20.0))
         return client
 
-    def cluster(self, client: NatsClient | None = None, publish: Publisher | None = None) -> JetStreamCluster:
+    def cluster(self, client: NatsClient | None = None, publish: StreamPublisher | None = None) -> JetStreamCluster:
         """Return the ports of another node."""
         opening = open_cluster(
             client or self.client(),

@@ -18,7 +18,7 @@ from gateway_jetstream.jetstream.publishing import (
     EXPECTED_SUBJECT,
     JetStreamPublisher,
     PublishAck,
-    Publisher,
+    StreamPublisher,
 )
 from tests.jetstream.appending import Appender
 from tests.jetstream.places import JetStreamPlace
@@ -30,7 +30,7 @@ _THEFTS = 24
 _THEFTS_WITHOUT_FENCE = 8
 
 
-class Unfenced(Publisher):
+class Unfenced(StreamPublisher):
     """Publishes batches without what the fence consists of. Claims are compared as always."""
 
     def __init__(self, client: NatsClient) -> None:
@@ -72,7 +72,7 @@ class Storm:
 def stormed(place: JetStreamPlace, *, is_fenced: bool, seed: int) -> Storm:
     """Steal queues from their owners for a while."""
     chance, storm = random.Random(seed), Storm()
-    publishers: list[Publisher] = []
+    publishers: list[StreamPublisher] = []
     nodes = []
     for _ in range(_NODES):
         client = place.client()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, Publisher
+from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, StreamPublisher
 from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage, last_of_subject
 
@@ -25,7 +25,9 @@ class KeyValueEntry:
 class KeyValue:
     """A bucket. Keys are subjects: tokens with dots between them."""
 
-    def __init__(self, api: JetStreamApi, publish: Publisher, reactor: Any, bucket: str) -> None:  # Any: as elsewhere
+    def __init__(
+        self, api: JetStreamApi, publish: StreamPublisher, reactor: Any, bucket: str
+    ) -> None:  # Any: as elsewhere
         self._api = api
         self._publish = publish
         self._reactor = reactor

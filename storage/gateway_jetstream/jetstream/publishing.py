@@ -31,7 +31,7 @@ class PublishAck:
     is_duplicate: bool
 
 
-class Publisher(ABC):
+class StreamPublisher(ABC):
     """Publishes messages to streams."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Publisher(ABC):
         return await waiting
 
 
-class JetStreamPublisher(Publisher):
+class JetStreamPublisher(StreamPublisher):
     """Publishes over a client."""
 
     def __init__(self, client: NatsClient) -> None:

@@ -9,7 +9,7 @@ from gateway.cluster.metadata import NEVER, Key
 from gateway_jetstream.client.client import NatsClient
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import JetStreamPublisher, Publisher
+from gateway_jetstream.jetstream.publishing import JetStreamPublisher, StreamPublisher
 from gateway_jetstream.ports.bus import JetStreamBus
 from gateway_jetstream.ports.layout import Layout
 from gateway_jetstream.ports.metadata import JetStreamMetadata
@@ -38,7 +38,7 @@ async def open_cluster(
     *,
     shards: int = 8,
     prefix: str = "gateway",
-    publish: Publisher | None = None,
+    publish: StreamPublisher | None = None,
 ) -> JetStreamCluster:
     """Return the ports of a cluster, which the first node founds with ``shards``; the others take its number.
 

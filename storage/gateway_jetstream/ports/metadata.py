@@ -10,7 +10,7 @@ from gateway_jetstream.errors import NatsError, NatsProtocolError
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.key_value import KeyValue, KeyValueEntry
 from gateway_jetstream.jetstream.ordered_consumer import OrderedConsumer
-from gateway_jetstream.jetstream.publishing import Publisher
+from gateway_jetstream.jetstream.publishing import StreamPublisher
 from gateway_jetstream.ports.key_text import decode_key, encode_key
 from gateway_jetstream.ports.layout import REPLICAS, Layout
 from gateway_jetstream.ports.placing import create_stream
@@ -23,7 +23,7 @@ class JetStreamMetadata:
     """The metadata of a cluster."""
 
     def __init__(
-        self, api: JetStreamApi, publish: Publisher, reactor: Any, layout: Layout
+        self, api: JetStreamApi, publish: StreamPublisher, reactor: Any, layout: Layout
     ) -> None:  # Any: as elsewhere
         self._api = api
         self._reactor = reactor

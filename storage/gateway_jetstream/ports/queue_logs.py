@@ -29,7 +29,7 @@ from gateway_jetstream.jetstream.publishing import (
     EXPECTED_SUBJECT,
     MESSAGE_ID,
     PublishAck,
-    Publisher,
+    StreamPublisher,
 )
 from gateway_jetstream.jetstream.stream_message import (
     StreamMessage,
@@ -58,7 +58,7 @@ class JetStreamQueueLogs:
     def __init__(
         self,
         api: JetStreamApi,
-        publisher: Publisher,
+        publisher: StreamPublisher,
         reactor: Any,  # Any: Twisted's interfaces are not types
         layout: Layout,
         copies: Copies | None = None,

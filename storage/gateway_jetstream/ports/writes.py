@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from gateway.cluster.errors import Outdated, TooLarge, Unanswered
 from gateway_jetstream.errors import ApiError, AppendInFlight, NatsError, TooMuch, WrongLastSequence
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, Publisher
+from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, StreamPublisher
 from gateway_jetstream.jetstream.stream_message import last_of_subject
 
 #: The time limits of one attempt and of all of them, and the pause between two, in seconds.
@@ -26,7 +26,7 @@ class ComparedWriter:
     """Writes messages whose subject must have an expected last sequence. ``reactor`` waits."""
 
     api: JetStreamApi
-    publish: Publisher
+    publish: StreamPublisher
     reactor: Any  # Any: Twisted's interfaces are not types
 
     async def write(self, stream: str, subject: str, payload: bytes, expected: int, fields: dict[str, str]) -> int:
