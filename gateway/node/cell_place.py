@@ -25,6 +25,11 @@ class CellPlace(Protocol):
         """See the class."""
         ...
 
+    @property
+    def has_vhosts(self) -> bool:
+        """Whether the cluster has virtual hosts, in any cell."""
+        ...
+
     def has(self, vhost: str) -> bool:
         """Whether a virtual host of the settings belongs to this cell."""
         ...

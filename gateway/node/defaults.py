@@ -11,11 +11,14 @@ from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.messages.message import Value
 
 
-def create_defaults(settings: Settings, broker: Broker) -> None:
-    """Create the entities that are missing; those in the store stay as they are."""
+def create_defaults(settings: Settings, broker: Broker, *, is_new: bool) -> None:
+    """Create the entities that are missing; those in the store stay as they are.
+
+    ``is_new``: there is no virtual host, in no cell of a cluster either.
+    """
     if broker.directory.secret("scram") is None:
         broker.directory.put_secret("scram", secrets.token_bytes(32))
-    if not broker.vhost_by_name:
+    if is_new:
         broker.declare_vhost(settings.default_vhost, description="Default virtual host")
         if settings.default_user:
             _create_default_user(settings, broker)

@@ -138,7 +138,8 @@ class Node:
         self._parts.archive.start()
         place = self._parts.host.place
         if place is None or place.is_first:
-            create_defaults(self.settings, self.broker)
+            is_new = not self.broker.vhost_by_name and (place is None or not place.has_vhosts)
+            create_defaults(self.settings, self.broker, is_new=is_new)
         if place is not None:
             yield from place.taking(self.broker)
         apply_vhost_settings(self.settings, self.broker, everything if place is None else place.has)

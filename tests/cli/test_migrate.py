@@ -190,4 +190,8 @@ def test_a_data_directory_needs_a_cluster_and_stands_alone(tmp_path: Path, capsy
     assert main(["migrate", str(data)]) == 65
     assert "cluster.servers: is not set" in capsys.readouterr().err
     assert main(["migrate", str(data), str(data)]) == 64
+    assert "is given twice" in capsys.readouterr().err
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("")
+    assert main(["migrate", str(data), str(file)]) == 64
     assert main(["migrate", str(tmp_path / "rabbitmq.conf"), "--set", "cluster.name=x"]) == 64

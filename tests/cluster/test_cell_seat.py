@@ -130,7 +130,10 @@ def test_virtual_hosts_have_records_and_a_leader_makes_and_deletes_what_they_say
     leaders.lead(1)
     assert leaders.maps[2].vhosts.place_of("/") == VhostPlace(1)
     records = leaders.maps[1].vhosts
+    run(records.remove("/"))
+    assert not leaders.seats[1].has_vhosts
     run(records.make("made", 2))
+    assert leaders.seats[1].has_vhosts
     run(records.make("going", 2))
     leaders.gateways[2].broker.declare_vhost("going")
     run(records.mark_deleting("going"))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -34,9 +34,9 @@ UNFINISHED: Final = "tests.clusters.unfinished_migration"
 class Migrations:
     """Runs ``gateway migrate`` with the servers of a cluster."""
 
-    def __init__(self, servers: NatsServers, source: Path) -> None:
-        settings = cluster_settings(servers, "migrating")
-        self.options = ["migrate", str(source), *(word for setting in settings for word in ("--set", setting))]
+    def __init__(self, servers: NatsServers, *sources: Path, settings: Sequence[str] = ()) -> None:
+        words = (word for each in (*cluster_settings(servers, "migrating"), *settings) for word in ("--set", each))
+        self.options = ["migrate", *map(str, sources), *words]
 
     def begin(self, program: str = "gateway") -> "subprocess.Popen[str]":
         """Start it."""

@@ -3,6 +3,7 @@
 import json
 import time
 from typing import Any, Final
+from urllib.parse import quote
 
 import pika
 import pytest
@@ -24,11 +25,18 @@ _PERSISTENT: Final = {"delivery_mode": 2}
 
 
 class Contents:
-    """One entity of each kind: it declares, fills and reads them."""
+    """One entity of each kind, in a virtual host that exists: it declares, fills and reads them."""
 
-    def __init__(self, node: ClusterNode, run: str) -> None:
+    def __init__(self, node: ClusterNode, run: str, vhost: str = "/") -> None:
         self.node = node
         self.run = run
+        self.vhost = vhost
+        self.mqtt_login: dict[str, Any] = {} if vhost == "/" else {"username": f"{vhost}:guest", "password": b"guest"}
+
+    def _connect(self) -> pika.BlockingConnection:
+        found = parameters(self.node.broker)
+        found.virtual_host = self.vhost
+        return pika.BlockingConnection(found)
 
     def declare(self) -> None:
         """Declare one of each kind."""
@@ -40,8 +48,8 @@ class Contents:
             {"configure": "^a", "write": ".*", "read": "^$"},
         )
         policy = {"pattern": f"^{self.run}-limited", "definition": {"max-length": 5}, "apply-to": "queues"}
-        put(self.node, f"policies/%2F/{self.run}-policy", policy)
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        put(self.node, f"policies/{quote(self.vhost, safe='')}/{self.run}-policy", policy)
+        with self._connect() as connection:
             channel = connection.channel()
             self._declare_queue(channel, "classic", **{"x-max-priority": 3})
             self._declare_queue(channel, "quorum", **{"x-queue-type": "quorum"})
@@ -64,7 +72,7 @@ class Contents:
 
     def fill(self) -> None:
         """Publish to each, with confirms; let a session wait for a message, and retain one."""
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        with self._connect() as connection:
             channel = connection.channel()
             channel.confirm_delivery()
             for kind in ("classic", "quorum", "stream", "limited", "expiring"):
@@ -75,25 +83,27 @@ class Contents:
             self.delayed_s = time.monotonic()
             channel.basic_publish(self.name("later"), "", b"delayed", delayed)
         with SocketLink(self.node.addresses["mqtt"]) as session:
-            session.send(session.write.connect(self.name("session"), is_clean=False, properties=FOR_AN_HOUR))
+            session.send(
+                session.write.connect(self.name("session"), is_clean=False, properties=FOR_AN_HOUR, **self.mqtt_login)
+            )
             session.receive_connack()
             session.request(session.write.subscribe((self.name("topic"), 1)))
         with SocketLink(self.node.addresses["mqtt"]) as publisher:
-            publisher.send(publisher.write.connect(self.name("publisher")))
+            publisher.send(publisher.write.connect(self.name("publisher"), **self.mqtt_login))
             publisher.receive_connack()
             publisher.send(publisher.write.publish(self.name("topic"), b"kept", qos=1, id=1, retain=True))
             assert publisher.receive_one() == "PUBACK #1"
         # expired: dead-lettered at least as records of the next turns, which a last confirm covers
         dead = self.name("dead")
         wait_until(lambda: self.depths().get(dead) == COUNT, lambda: f"not dead-lettered: {self.depths()}")
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        with self._connect() as connection:
             channel = connection.channel()
             channel.confirm_delivery()
             channel.basic_publish("", self.name("quorum"), b"last", pika.BasicProperties(**_PERSISTENT))
 
     def depths(self) -> dict[str, int]:
         """Return the number of messages of each queue."""
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        with self._connect() as connection:
             channel = connection.channel()
             kinds = ("classic", "quorum", "limited", "expiring", "dead")
             names = map(self.name, kinds)
@@ -113,7 +123,7 @@ class Contents:
     def stream(self) -> list[tuple[int, bytes]]:
         """Read the stream from its beginning: offsets and bodies."""
         found: list[tuple[int, bytes]] = []
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        with self._connect() as connection:
             channel = connection.channel()
             channel.basic_qos(prefetch_count=COUNT)
             first = {"x-stream-offset": "first"}
@@ -133,7 +143,7 @@ class Contents:
     def taken(self, kind: str) -> list[tuple[bytes, Any]]:
         """Take all messages of a queue: body, number in the headers."""
         found = []
-        with pika.BlockingConnection(parameters(self.node.broker)) as connection:
+        with self._connect() as connection:
             channel = connection.channel()
             while (got := channel.basic_get(self.name(kind), auto_ack=True))[0] is not None:
                 _, properties, body = got
@@ -143,7 +153,7 @@ class Contents:
     def received(self, client: str, *packets: bytes) -> list[str]:
         """Connect a client of MQTT with its session; return what it receives."""
         with SocketLink(self.node.addresses["mqtt"]) as link:
-            link.send(link.write.connect(self.name(client), is_clean=False, properties=FOR_AN_HOUR))
+            link.send(link.write.connect(self.name(client), is_clean=False, properties=FOR_AN_HOUR, **self.mqtt_login))
             assert link.receive_connack() == ("CONNACK" if packets else "CONNACK present")
             answers = link.request(*packets) if packets else []
             return [*answers, *link.receive_answers(acknowledging=True)]
@@ -182,7 +192,7 @@ def require_contents(contents: Contents) -> None:
     received = [line.replace(" dup", "") for line in contents.received("session")]  # it may have been sent before
     assert received == [f"PUBLISH q1 #1 {topic} 'kept'"]
     with SocketLink(contents.node.addresses["mqtt"]) as link:
-        link.send(link.write.connect(contents.name("new")))
+        link.send(link.write.connect(contents.name("new"), **contents.mqtt_login))
         link.receive_connack()
         answers = {*link.request(link.write.subscribe((topic, 1))), *link.receive_answers(acknowledging=True)}
     assert f"PUBLISH q1 #1 retain {topic} 'kept'" in answers

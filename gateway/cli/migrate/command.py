@@ -38,7 +38,8 @@ def migrate(files: tuple[Path, ...], output: Path, force: bool, config: Path | N
 
     With the data directory of a single node, or a backup, instead of files: write all its data into an empty cluster,
     whose [cluster] section --config or --set gives. No gateway may run on either. It can be interrupted, and is
-    started again with the same command.
+    started again with the same command. With several cells the virtual hosts of one directory are spread over them;
+    the backups of the cells of a cluster are given as one directory for each cell, in their order.
 
     The files are rabbitmq.conf, advanced.config or rabbitmq.config (Erlang terms), and mosquitto.conf. A file is one of
     Mosquitto if its name has "mosquitto", or if few of its lines have an equals sign. Users, queues and policies of
@@ -69,16 +70,18 @@ def migrate(files: tuple[Path, ...], output: Path, force: bool, config: Path | N
 
 
 def _into_cluster(paths: tuple[Path, ...], config: Path | None, overrides: tuple[str, ...]) -> int:
-    """Migrate the data of a single node into a cluster."""
-    if len(paths) != 1:
-        raise click.UsageError("a migration into a cluster takes one data directory, and no other file")
+    """Migrate the data of a single node, or one directory for each cell, into a cluster."""
+    if not all(path.is_dir() for path in paths):
+        raise click.UsageError("a migration into a cluster takes data directories, and no other files")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise click.UsageError("a data directory is given twice")
     settings = settings_from(config, None, overrides)
     if not settings.cluster.servers:
         raise ConfigurationError("cluster.servers: is not set; a data directory is migrated into a cluster")
     # Imported here because a reactor is installed, and because other commands do not need the store.
     from gateway.node.cluster.migrating import run_migration
 
-    run_migration(settings.cluster, paths[0], click.echo)
+    run_migration(settings.cluster, paths, click.echo)
     return 0
 
 

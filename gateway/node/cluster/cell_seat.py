@@ -55,6 +55,11 @@ class CellSeat:
 
     # At the start of the node
 
+    @property
+    def has_vhosts(self) -> bool:
+        """Whether the cluster has virtual hosts, in any cell."""
+        return any(self._map.vhosts.names_in(cell) for cell in self._map.cells)
+
     def has(self, vhost: str) -> bool:
         """Whether a virtual host of the settings belongs to this cell."""
         cell = self._map.cell_of(vhost)

@@ -1,113 +1,29 @@
-"""A migration of the data directory of a single node into an empty cluster, as a process of its own."""
+"""A migration of data directories into an empty cluster, as a process of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from gateway.cluster.cells import VhostPlace, VhostRecords, cell_count
 from gateway.cluster.errors import ClusterMismatch, Outdated
-from gateway.cluster.leadership import LEADER_LOG, LEASE_KEY
+from gateway.cluster.leadership import LEADER_LOG, lease_key
 from gateway.cluster.leadership.lease import decode_lease
 from gateway.cluster.leadership.timing import SILENT_S
-from gateway.cluster.log_replay import replay
-from gateway.cluster.metadata import Metadata
-from gateway.cluster.queue_log import UNCLAIMED
-from gateway.cluster.replication.local_store import DurableRecord
+from gateway.cluster.log_replay import LogEnd, replay
+from gateway.cluster.metadata import Metadata, MetadataEntry
+from gateway.cluster.queue_log import UNCLAIMED, Claim, QueueId
 from gateway.cluster.replication.migration import LogBeforeMigration, Migration, MigrationProgress
-from gateway.cluster.replication.stream_ends import StreamEnds
 from gateway.config.cluster import Cluster
-from gateway.kernel.errors import InternalError, StorageError
-from gateway.kernel.journal.changes import Enqueued, Lsn, Put, SetAside, StreamSegment
-from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.kernel.errors import InternalError
 from gateway.net.clock import ReactorClock
-from gateway.node.cluster.engine import open_engine
-from gateway.node.cluster.local_copy import next_turn
-from gateway.node.cluster_id import CLUSTER_ID
+from gateway.node.cluster.engine import Engine, open_engine
+from gateway.node.cluster.migration_source import MigrationSource
 
-#: The name under which a migration claims the log.
+#: The name under which a migration claims the logs.
 _NODE: Final = "migration"
-
-#: Records between two turns of the reactor, while the store is opened.
-_STEP: Final = 500
-
-
-class MigrationSource:
-    """The store of a single node, which must not run. Owns it."""
-
-    def __init__(self, directory: Path, reactor: Any) -> None:  # Any: Twisted's interfaces are not types
-        from gateway_lmdb import LmdbStore
-        from gateway_lmdb.repair import set_aside_in
-
-        if aside := set_aside_in(directory):
-            raise StorageError(f"{len(aside)} records of {directory} are set aside: see gateway repair")
-        self.store: LmdbStore = LmdbStore(directory, call_in_kernel=reactor.callFromThread)
-        self._reactor = reactor
-        self._ends = StreamEnds()
-        self._durable: Deferred[None] = Deferred()
-        self._lsn = Lsn(-1)
-        self.name = "without a name"
-        self.count = 0
-        self.store.listen(self)
-
-    async def open(self) -> None:
-        """Recover the store. :raises StorageError: if a record cannot be read."""
-        highest_id = 0
-        for number, found in enumerate(self.store.recover(), 1):
-            self.count += 1
-            if isinstance(found, SetAside):
-                raise StorageError(f"a record cannot be read, and was set aside: {found.reason}; see gateway repair")
-            if isinstance(found, StreamSegment):
-                self._ends.found(found)
-                self.count += found.end - found.first
-            elif isinstance(found, Put) and isinstance(found.entity, ParameterRecord):
-                self._note(found.entity)
-            elif isinstance(found, Enqueued) and found.message_id > highest_id:  # about the number of contents
-                highest_id = found.message_id
-                self.count += 1
-            if number % _STEP == 0:
-                await next_turn(self._reactor)
-        self._lsn = self.store.append(())  # after what the recovery removes
-        await self._durable
-
-    def _note(self, parameter: ParameterRecord) -> None:
-        if (parameter.vhost, parameter.component, parameter.name) == ("", "", CLUSTER_ID):
-            self.name = str(parameter.value)
-
-    def records(self) -> Iterator[DurableRecord]:
-        """Read everything."""
-        position, message_id = self.store.highest_ids()
-        return self.store.durable_records(self._ends.ends, message_id, position)
-
-    def close(self) -> None:
-        """Close the store."""
-        self.store.close()
-
-    def on_durable(self, watermark: Lsn) -> None:
-        """Note that what the recovery removes is written."""
-        if watermark >= self._lsn >= 0 and not self._durable.called:
-            self._durable.callback(None)
-
-    def on_refused(self, reason: str) -> None:
-        """Fail."""
-        self.on_failed(reason)
-
-    def on_set_aside(self, aside: SetAside) -> None:
-        """Fail."""
-        self.on_failed(f"a record was set aside: {aside.reason}")
-
-    def on_stalled(self, reason: str) -> None:
-        """Fail."""
-        self.on_failed(reason)
-
-    def on_resumed(self) -> None:
-        """Do nothing."""
-
-    def on_failed(self, reason: str) -> None:
-        """Fail."""
-        if not self._durable.called:
-            self._durable.errback(StorageError(reason))
 
 
 class MigrationReports:
@@ -140,7 +56,7 @@ class MigrationReports:
         self._say(f"waiting for the NATS servers: {reason}")
 
 
-def run_migration(settings: Cluster, directory: Path, say: Callable[[str], None]) -> None:
+def run_migration(settings: Cluster, directories: Sequence[Path], say: Callable[[str], None]) -> None:
     """Run a migration on a reactor of its own. :raises GatewayError: if it fails."""
     from twisted.internet import reactor
 
@@ -154,7 +70,7 @@ def run_migration(settings: Cluster, directory: Path, say: Callable[[str], None]
         running.callLater(0, running.stop)
 
     def begin() -> None:
-        Deferred.fromCoroutine(migrate_into(settings, directory, running, say)).addBoth(ended)
+        Deferred.fromCoroutine(migrate_into(settings, directories, running, say)).addBoth(ended)
 
     running.callWhenRunning(begin)
     running.run()
@@ -164,59 +80,166 @@ def run_migration(settings: Cluster, directory: Path, say: Callable[[str], None]
 
 async def migrate_into(
     settings: Cluster,
-    directory: Path,
+    directories: Sequence[Path],
     reactor: Any,  # Any: as above
     say: Callable[[str], None],
 ) -> None:
-    """Write what a data directory has into an empty cluster.
+    """Write what data directories have into an empty cluster: one is spread over its cells, else each has one.
 
     :raises GatewayError: if the cluster is not empty, or the data cannot be read completely.
     """
-    source = MigrationSource(directory, reactor)
+    sources: list[MigrationSource] = []
     try:
-        await source.open()
+        sources += (MigrationSource(directory, reactor) for directory in directories)
         engine = await open_engine(settings, _NODE, reactor, lambda error: say(str(error)))
         try:
-            await _require_no_leader(engine.metadata, reactor)
-            owner = await engine.logs.owner(LEADER_LOG)
-            try:
-                claim = await engine.logs.claim(LEADER_LOG, _NODE, UNCLAIMED if owner is None else owner.epoch)
-            except Outdated:
-                raise ClusterMismatch("a gateway claims the cluster at this moment: stop all gateways") from None
-            before = LogBeforeMigration()
-            end = await replay(engine.logs, claim, before.take)
-            before.require_free_for(source.name)
-            if before.is_complete:
-                say("the migration was complete already")
-                return
-            say(f"{directory} has about {source.count} records")
-            if before.pieces:
-                say(f"an earlier attempt is continued: the log has {len(before.pieces)} parts")
-            reports = MigrationReports(source.count, reactor, say)
-            clock = ReactorClock(reactor, lambda: None)
-            migration = Migration(engine.logs, clock, claim, end, before, source.name, source.records, reports)
-            migration.start()
-            await reports.ended
-            progress = migration.progress
-            say(
-                f"{progress.records} records, {progress.bytes / 2**20:.1f} MiB, "
-                f"{progress.records_before} records of an earlier attempt"
-            )
+            await _migrate(settings, engine, sources, reactor, say)
         finally:
             engine.close()
     finally:
-        source.close()
+        for source in sources:
+            source.close()
+
+
+async def _migrate(
+    settings: Cluster,
+    engine: Engine,
+    sources: Sequence[MigrationSource],
+    reactor: Any,  # Any: as above
+    say: Callable[[str], None],
+) -> None:
+    await _require_no_leader(engine.metadata, reactor)
+    count = await cell_count(engine.metadata, settings.cells)
+    if len(sources) not in (1, count):
+        given = f"{len(sources)} directories are given, and the cluster has {count} cells (cluster.cells)"
+        raise ClusterMismatch(f"{given}: give one, or one for each cell")
+    vhosts = await _known_vhosts(engine.metadata)
+    cells = [QueueId(number) for number in range(LEADER_LOG, LEADER_LOG + count)]
+    if len(sources) == 1:
+        await sources[0].open(cells, {name: cell for cell in cells for name in vhosts.names_in(cell)})
+    else:
+        for cell, source in zip(cells, sources, strict=True):
+            await source.open([cell], {})
+    migrations = [CellMigration(engine, source, cell, count, say) for source in sources for cell in source.cells]
+    for migration in migrations:
+        await migration.open()
+    unfinished = [migration for migration in migrations if not migration.is_complete]
+    for migration in unfinished or migrations:
+        migration.require_free()
+    if not unfinished:
+        say("the migration was complete already")
+        return
+    if count > 1:
+        await _place(vhosts, sources)
+    for source in sources:
+        say(f"{source.directory} has about {source.count} records")
+    for migration in unfinished:
+        migration.begin(reactor)
+    for migration in unfinished:
+        await migration.end()
+
+
+class CellMigration:
+    """The migration of a source, or of its part, into the log of one of ``count`` cells."""
+
+    def __init__(
+        self, engine: Engine, source: MigrationSource, cell: QueueId, count: int, say: Callable[[str], None]
+    ) -> None:
+        self._logs = engine.logs
+        self._source = source
+        self._cell = cell
+        self._name = source.name if count == 1 else f"{source.name}, cell {cell} of {count}"
+        self._say = say if count == 1 else lambda text: say(f"cell {cell}: {text}")
+        self._before = LogBeforeMigration()
+        self._claim: Claim | None = None
+        self._log_end: LogEnd | None = None
+        self._migration: Migration | None = None
+        self._ended: Deferred[None] = Deferred()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether an earlier attempt has written everything."""
+        return self._before.is_complete and self._before.source == self._name
+
+    async def open(self) -> None:
+        """Claim the log, and read what it has. :raises ClusterMismatch: if a gateway claims it, too."""
+        owner = await self._logs.owner(self._cell)
+        try:
+            claim = await self._logs.claim(self._cell, _NODE, UNCLAIMED if owner is None else owner.epoch)
+        except Outdated:
+            raise ClusterMismatch("a gateway claims the cluster at this moment: stop all gateways") from None
+        self._claim, self._log_end = claim, await replay(self._logs, claim, self._before.take)
+
+    def require_free(self) -> None:
+        """Require that the migration may begin or go on. :raises ClusterMismatch: if not."""
+        self._before.require_free_for(self._name)
+
+    def begin(self, reactor: Any) -> None:  # Any: as above
+        """Begin to write."""
+        assert self._claim is not None
+        assert self._log_end is not None
+        if self._before.pieces:
+            self._say(f"an earlier attempt is continued: the log has {len(self._before.pieces)} parts")
+        reports = MigrationReports(self._source.count, reactor, self._say)
+        self._ended = reports.ended
+        self._migration = Migration(
+            self._logs,
+            ReactorClock(reactor, lambda: None),
+            self._claim,
+            self._log_end,
+            self._before,
+            self._name,
+            lambda: self._source.records(self._cell),
+            reports,
+        )
+        self._migration.start()
+
+    async def end(self) -> None:
+        """Wait until everything is written. :raises ClusterMismatch: if a gateway has claimed the log."""
+        assert self._migration is not None
+        await self._ended
+        progress = self._migration.progress
+        self._say(
+            f"{progress.records} records, {progress.bytes / 2**20:.1f} MiB, "
+            f"{progress.records_before} records of an earlier attempt"
+        )
+
+
+async def _known_vhosts(metadata: Metadata) -> VhostRecords:
+    """Return the records of virtual hosts, which an earlier attempt may have written."""
+    records = VhostRecords(metadata)
+    known: Deferred[None] = Deferred()
+    records.start(lambda: known.callback(None))
+    await known
+    records.close()
+    return records
+
+
+async def _place(vhosts: VhostRecords, sources: Sequence[MigrationSource]) -> None:
+    """Write the records of the virtual hosts. :raises ClusterMismatch: if one has another one already."""
+    for source in sources:
+        for name, cell in source.parts.cell_by_vhost.items():
+            place, _ = await vhosts.make(name, cell)
+            if place != VhostPlace(cell):
+                raise ClusterMismatch(f"vhost '{name}' of {source.directory} is in cell {place.cell} already")
 
 
 async def _require_no_leader(metadata: Metadata, reactor: Any) -> None:  # Any: as above
-    """Require that no gateway leads the cluster. :raises ClusterMismatch: if one does."""
-    before = await metadata.get(LEASE_KEY)
-    lease = None if before is None or before.value is None else decode_lease(before.value)
-    if before is None or (lease is not None and lease.is_vacant):
+    """Require that no gateway leads a cell. :raises ClusterMismatch: if one does."""
+    count = await cell_count(metadata, 1)
+    keys = [lease_key(QueueId(number)) for number in range(LEADER_LOG, LEADER_LOG + count)]
+    before = {key: entry for key in keys if (entry := await metadata.get(key)) is not None and not _is_vacant(entry)}
+    if not before:
         return
     waited: Deferred[None] = Deferred()
     reactor.callLater(SILENT_S, waited.callback, None)
     await waited
-    after = await metadata.get(LEASE_KEY)
-    if after is not None and after.revision != before.revision:
-        raise ClusterMismatch("a gateway leads the cluster: a migration needs a new cluster, without gateways")
+    for key, entry in before.items():
+        after = await metadata.get(key)
+        if after is not None and after.revision != entry.revision:
+            raise ClusterMismatch("a gateway leads the cluster: a migration needs a new cluster, without gateways")
+
+
+def _is_vacant(entry: MetadataEntry) -> bool:
+    lease = None if entry.value is None else decode_lease(entry.value)
+    return lease is not None and lease.is_vacant
