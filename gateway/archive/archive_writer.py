@@ -1,7 +1,8 @@
-"""Writing archives to Parquet: the columnar worker converts each sealed segment, in order.
+"""Writing archives to tables: the columnar worker converts each sealed segment, in order.
 
-The kernel truncates a segment once its files are written. A segment that cannot be written is retried without
-limit; meanwhile the archive fills up and blocks its publishers.
+The kernel truncates a segment once its files are written; the next one of the archive waits until that is durable, so
+that a crash repeats one segment at most. A segment that cannot be written is retried without limit; meanwhile the
+archive fills up and blocks its publishers.
 """
 
 from collections import deque
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
 from gateway.columnar.tables.table_directory import shortened
 from gateway.kernel.archives.archive import QUEUE, TRACE, Archive
 from gateway.kernel.events import Event
@@ -17,6 +19,7 @@ from gateway.kernel.messages.chunks import chunk_heads
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.kernel.journal.changes import StreamSegment
+    from gateway.kernel.journal.records.topology import ArchiveRecord
     from gateway.worker_process.framing import Head
     from gateway.worker_process.process import WorkerAnswer, WorkerProcess
 
@@ -34,32 +37,45 @@ class ArchiveWriter:
     """Writes one segment at a time to files, from the archive that has waited longest.
 
     ``has_files`` tells whether the store puts segments into files; otherwise their bytes are sent by pipe, in
-    parts. ``touch`` ensures that the current turn is ended after work was done.
+    parts. ``touch`` ensures that the current turn is ended after work was done. ``target`` is the directory of the
+    tables, or the address of Iceberg tables.
     """
 
     def __init__(
-        self, broker: "Broker", worker: "WorkerProcess", directory: Path, touch: Callable[[], None], *, has_files: bool
+        self,
+        broker: "Broker",
+        worker: "WorkerProcess",
+        target: Path | IcebergAddress,
+        touch: Callable[[], None],
+        *,
+        has_files: bool,
     ) -> None:
         self._broker = broker
         self._worker = worker
-        self._directory = directory.absolute()
+        self._target = target
         self._touch = touch
         self._has_files = has_files
         self._due: deque[Archive] = deque()
+        self._paused: set[Archive] = set()
+        self._written_to: dict[Archive, int] = {}  # the end of the last part, of segments in several parts
         self._is_busy = False
         broker.archive_context.on_sealed = self._on_sealed
 
     def _on_sealed(self, archive: Archive, segment: "StreamSegment") -> None:
-        if archive not in self._due:
-            self._due.append(archive)
+        self._put_in_line(archive)
         self._start_next()
+
+    def _put_in_line(self, archive: Archive) -> None:
+        if archive.waiting and archive not in self._due and archive not in self._paused:
+            self._due.append(archive)
 
     def _start_next(self) -> None:
         """Start with the next archive that has a segment to write, unless one is being written."""
         while self._due and not self._is_busy:
             archive = self._due.popleft()
             if archive.waiting:
-                self._write(archive, archive.waiting[0], archive.waiting[0].first)
+                first = archive.waiting[0].first
+                self._write(archive, archive.waiting[0], max(first, self._written_to.get(archive, first)))
 
     def _write(self, archive: Archive, segment: "StreamSegment", offset: int) -> None:
         """Request the writing of a segment's messages from ``offset`` on, or of as many as one request may hold."""
@@ -85,41 +101,71 @@ class ArchiveWriter:
         queue = record.name if record.source == QUEUE else None
         fields = {} if is_trace else {"kind": record.source, "name": record.name, "queue": queue}
         return {
-            "do": "table",
-            "table": str(self._directory / ("trace" if is_trace else "archive")),
+            **self._table(record, fields),
             "kind": "trace" if is_trace else "messages",
             "vhost": record.vhost,
             "queue": queue,
-            "stem": "-".join(filter(None, (record.source, shortened(record.name), str(record.since_ms)))),
-            "says": {**fields, "sealed_ms": self._broker.journal.now_ms},
             "from": range[0],
             "to": range[1],
+        }
+
+    def _table(self, record: "ArchiveRecord", fields: "Head") -> "Head":
+        """Return the part of a request that depends on the format."""
+        table = TRACE_TABLE if record.source == TRACE else ARCHIVE_TABLE
+        if isinstance(self._target, IcebergAddress):
+            source = {"source": record.source, "name": record.name, "since_ms": record.since_ms}
+            return {"do": "rows", "table": table, "iceberg": self._target.as_head(), **source}
+        return {
+            "do": "table",
+            "table": str(self._target.absolute() / table),
+            "stem": "-".join(filter(None, (record.source, shortened(record.name), str(record.since_ms)))),
+            "says": {**fields, "sealed_ms": self._broker.journal.now_ms},
         }
 
     def _on_answer(self, archive: Archive, segment: "StreamSegment", end: int, answer: "WorkerAnswer") -> None:
         self._touch()
         if not archive.waiting or archive.waiting[0] is not segment:  # its virtual host was deleted meanwhile
+            self._written_to.pop(archive, None)
             self._finish(archive)
         elif answer.error is not None:
             self._emit("archive.failed", archive, error=answer.error)
             self._retry_later(archive, RETRY_DELAY_S)
         elif end < segment.end:
+            self._written_to[archive] = end
             self._write(archive, segment, end)
         else:
+            self._written_to.pop(archive, None)
             archive.filed(segment.end)
             self._emit("archive.filed", archive, files=answer.head["files"])
-            self._finish(archive)
+            self._finish_when_durable(archive)
+
+    def _finish_when_durable(self, archive: Archive) -> None:
+        """Continue with this archive once its truncation is durable."""
+        journal = self._broker.journal
+        truncated_at = journal.pending_lsn
+        self._pause(archive)
+        journal.when_durable(truncated_at, lambda: self._resume(archive))
 
     def _retry_later(self, archive: Archive, delay_s: float) -> None:
-        """Retry this archive later, after the other archives."""
-        self._broker.clock.call_later(delay_s, lambda: self._finish(archive))
+        self._pause(archive)
+        self._broker.clock.call_later(delay_s, lambda: self._resume(archive))
+
+    def _pause(self, archive: Archive) -> None:
+        """Continue with the other archives."""
+        self._paused.add(archive)
+        if archive in self._due:
+            self._due.remove(archive)
         self._is_busy = False
+        self._start_next()
+
+    def _resume(self, archive: Archive) -> None:
+        self._paused.discard(archive)
+        self._put_in_line(archive)
         self._start_next()
 
     def _finish(self, archive: Archive) -> None:
         self._is_busy = False
-        if archive.waiting and archive not in self._due:
-            self._due.append(archive)
+        self._put_in_line(archive)
         self._start_next()
 
     def _emit(self, name: str, archive: Archive, **details: object) -> None:

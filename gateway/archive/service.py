@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.archive.archive_writer import ArchiveWriter
 from gateway.archive.stream_encoder import StreamEncoder
+from gateway.archive.targets import archive_target
 from gateway.config import Settings
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.journal.changes import StreamSegment
@@ -31,10 +32,9 @@ class ArchiveService:
         self, settings: Settings, broker: "Broker", worker: "WorkerProcess", touch: Callable[[], None]
     ) -> None:
         has_files = settings.storage.engine != "memory"
-        directory = settings.archive.directory or settings.data
         wants_all = settings.streams.encode == "sealed"
         self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
-        self._filing = ArchiveWriter(broker, worker, directory, touch, has_files=has_files)
+        self._filing = ArchiveWriter(broker, worker, archive_target(settings), touch, has_files=has_files)
 
     def encode_from_now_on(self, stream: Stream) -> None:
         """Mark a stream as read in columnar form: its segments are encoded ahead of reads from now on."""

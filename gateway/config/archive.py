@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from gateway.config.kinds import OptionalPath, Size
+from gateway.config.kinds import Allowed, OptionalPath, Password, Size
 from gateway.config.section import Section
 
 
@@ -24,6 +24,36 @@ class ArchiveSettings(Section):
     directory: OptionalPath = None
     """Directory of the tables ``archive`` and ``trace``; ``""`` is the data directory."""
 
+    format: Literal["parquet", "iceberg"] = "parquet"
+    """Format of the tables: directories of ``parquet`` files, or Apache ``iceberg``, for which the extra ``archive``
+    has to be installed."""
+
+    warehouse: Annotated[
+        str,
+        Field(pattern=r"^([a-z][a-z0-9]*://[^\s?#]+)?$", max_length=1000),
+        Allowed('a URI such as "s3://bucket/prefix", or ""'),
+    ] = ""
+    """Where the Iceberg tables are; ``""`` is the directory ``iceberg`` in ``directory``."""
+
+    catalog: Annotated[
+        str,
+        Field(pattern=r"^([a-z][a-z0-9+]*://\S+)?$", max_length=1000),
+        Allowed('a URL such as "https://catalog.example.com" or "postgresql+psycopg2://host/db", or ""'),
+    ] = ""
+    """Catalogue of the Iceberg tables: a REST catalogue by ``http`` or ``https``, otherwise a database of SQLAlchemy;
+    ``""`` is a SQLite file beside the tables."""
+
+    catalog_properties: Password = SecretStr("")
+    """Further properties of the catalogue and of the object store in pyiceberg's names: ``name=value,name=value``."""
+
+    namespace: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_]{1,100}$"), Allowed("1 to 100 letters, digits and underscores")
+    ] = "gateway"
+    """Namespace of the Iceberg tables in the catalogue; each broker needs its own."""
+
+    snapshots: Annotated[int, Field(ge=10, le=100_000)] = 1000
+    """Snapshots that an Iceberg table keeps; each file of the archive adds one."""
+
     segment_size: Annotated[Size, Field(ge=64 * 2**10, le=2**30)] = 64 * 2**20
     """Amount of data of one exchange or queue that is collected before it is written as a file."""
 
@@ -32,6 +62,12 @@ class ArchiveSettings(Section):
 
     max_backlog: Annotated[Size, Field(ge=2**20, le=10**12)] = 512 * 2**20
     """Data of one exchange or queue that may wait to be written before its publishers are blocked."""
+
+
+def catalogue_properties(archive: ArchiveSettings) -> dict[str, str]:
+    """Return the further properties of the catalogue by name."""
+    pairs = (pair.partition("=") for pair in archive.catalog_properties.get_secret_value().split(",") if pair)
+    return {name: value for name, _, value in pairs}
 
 
 class Traces(Section):

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from gateway.config.archive import ArchiveSettings, catalogue_properties
 from gateway.config.cluster import Cluster
 from gateway.config.settings import Settings
 
@@ -21,6 +22,7 @@ def contradictions(settings: Settings) -> list[str]:
         *_tls(settings),
         *_statsd(settings),
         *_otlp(settings),
+        *_archive(settings),
         *_bodies(settings),
         *_cluster(settings),
         *_missing_files(settings),
@@ -74,6 +76,22 @@ def _has_exporter() -> bool:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:  # a package above it is missing
         return False
+
+
+def _archive(settings: Settings) -> Iterator[str]:
+    archive, usual = settings.archive, ArchiveSettings()
+    if not _HEADERS.fullmatch(archive.catalog_properties.get_secret_value()):
+        yield 'archive.catalog_properties: must have the form "name=value,name=value", or be ""'  # it is secret
+    if archive.format != "iceberg":
+        for key in ("warehouse", "catalog", "catalog_properties", "namespace", "snapshots"):
+            if getattr(archive, key) != getattr(usual, key):
+                yield f'archive.{key}: has no effect unless archive.format is "iceberg"'
+        return
+    if archive.warehouse and not archive.catalog and "uri" not in catalogue_properties(archive):
+        yield "archive.catalog: must be set with archive.warehouse: other machines cannot use a file of this one"
+    missing = [name for name in ("pyiceberg", "sqlalchemy") if find_spec(name) is None]
+    if missing:
+        yield f"archive.format: needs {' and '.join(missing)}: pip install 'gateway-broker[archive]'"
 
 
 def _bodies(settings: Settings) -> Iterator[str]:

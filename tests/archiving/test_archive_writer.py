@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.archive_writer import PART_SIZE, POLL_INTERVAL_S, RETRY_DELAY_S, ArchiveWriter
+from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records.topology import PolicyRecord
@@ -18,7 +19,7 @@ from tests.archiving.idle_worker import IdleWorker, SegmentFileStore
 class ArchivingBroker:
     """A broker whose queues are archived in segments of one message, with its archive writer."""
 
-    def __init__(self, tmp_path: Path, *, has_files: bool = True) -> None:
+    def __init__(self, tmp_path: Path, *, has_files: bool = True, target: IcebergAddress | None = None) -> None:
         self.store = SegmentFileStore()
         self.broker = MemoryBroker(self.store)
         self.worker = IdleWorker()
@@ -27,7 +28,7 @@ class ArchivingBroker:
         kernel.archive_context.rules = ArchiveRules(segment_size=1)
         kernel.events.subscribe(self.events.append)
         self.touched = 0
-        ArchiveWriter(kernel, self.worker, tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a WorkerProcess
+        ArchiveWriter(kernel, self.worker, target or tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a WorkerProcess
         kernel.put_policy(PolicyRecord("/", "keep", False, ".*", "queues", 0, {"archive": True}))
         self.broker.commit()
 
@@ -79,8 +80,48 @@ def test_segments_are_written_one_at_a_time_in_order_and_no_archive_starves(
     for _ in range(4):
         order.append((archiving.worker.heads[-1]["queue"], archiving.worker.heads[-1]["from"]))
         archiving.worker.answer()
-    assert order == [("a", 0), ("a", 1), ("b", 0), ("a", 2)]
+        archiving.broker.commit()
+    assert order == [("a", 0), ("b", 0), ("a", 1), ("a", 2)]
     assert len(archiving.worker.requested) == 4
+
+
+def test_the_next_segment_waits_until_the_truncation_is_durable(archiving: ArchivingBroker) -> None:
+    for _ in range(2):
+        archiving.publish("orders")
+    archiving.worker.answer()
+    assert [head["from"] for head in archiving.worker.heads] == [0]
+    archiving.publish("orders")
+    archiving.broker.commit()
+    assert [head["from"] for head in archiving.worker.heads] == [0, 1]
+    archiving.worker.answer("the disk is full")
+    archiving.broker.advance(RETRY_DELAY_S)
+    assert [head["from"] for head in archiving.worker.heads] == [0, 1, 1]
+
+
+def test_a_failed_part_of_a_segment_is_retried_without_the_parts_before_it(tmp_path: Path) -> None:
+    archiving = ArchivingBroker(tmp_path, has_files=False)
+    archiving.broker.kernel.archive_context.rules = ArchiveRules(segment_size=2 * PART_SIZE)
+    for _ in range(3):
+        archiving.publish("orders", bytes(PART_SIZE - 1000))
+    archiving.worker.answer()
+    failed = archiving.worker.heads[-1]["from"]
+    assert failed > 0
+    archiving.worker.answer("the disk is full")
+    archiving.broker.advance(RETRY_DELAY_S)
+    assert [head["from"] for head in archiving.worker.heads] == [0, failed, failed]
+
+
+def test_a_segment_of_an_iceberg_table_is_requested_with_its_identity(tmp_path: Path) -> None:
+    address = IcebergAddress({"uri": "sqlite:////x"}, "gateway", "file:///x", 10)
+    archiving = ArchivingBroker(tmp_path, target=address)
+    archiving.store.put_into(tmp_path)
+    archive = archiving.publish("orders")
+    [head] = archiving.worker.heads
+    assert (head["do"], head["table"], head["kind"], head["vhost"], head["queue"]) == (
+        "rows", "archive", "messages", "/", "orders",
+    )  # fmt: skip
+    assert (head["source"], head["name"], head["since_ms"]) == ("queue", "orders", archive.record.since_ms)
+    assert IcebergAddress.from_head(head["iceberg"]) == address
 
 
 def test_a_segment_not_yet_in_a_file_is_polled(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,8 +37,7 @@ class Source:
 def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], known: KnownNames) -> list[str]:
     """Write the files that do not exist yet, in order; return the paths of all files, relative to the table."""
     written = []
-    for _, of_day in groupby(pieces, key=lambda piece: piece.first_ms // DAY_MS):
-        part = list(of_day)
+    for part in days_of(pieces):
         directory = day_directory(source.table, source.vhost, _day(part[0]))
         name = file_name(source.stem, part[0].first, part[-1].end)
         if name not in known.names_in(directory):
@@ -47,6 +46,12 @@ def write_table(source: Source, schema: pa.Schema, pieces: Iterable[Piece], know
             append_line(directory, {"file": name, **source.manifest_fields, **_figures(part), "bytes": size})
         written.append(str((directory / name).relative_to(source.table)))
     return written
+
+
+def days_of(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Yield the pieces of each day."""
+    for _, of_day in groupby(pieces, key=lambda piece: piece.first_ms // DAY_MS):
+        yield list(of_day)
 
 
 def _day(piece: Piece) -> date:
@@ -65,16 +70,24 @@ def _figures(part: list[Piece]) -> Line:
 
 
 def _write(path: Path, schema: pa.Schema, part: list[Piece]) -> int:
-    with replaced(path) as file, _writer(file, schema) as writer:
-        for group in _groups(part):
-            writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_GROUP_ROWS)
+    with replaced(path) as file, parquet_writer(file, schema) as writer:
+        write_pieces(writer, schema, part)
     return path.stat().st_size
 
 
-def _writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a Parquet writer. Bodies get no dictionary, because they seldom repeat."""
+def write_pieces(writer: pq.ParquetWriter, schema: pa.Schema, part: list[Piece]) -> None:
+    """Write pieces in row groups of a limited size."""
+    for group in _groups(part):
+        writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_GROUP_ROWS)
+
+
+def parquet_writer(file: BinaryIO, schema: pa.Schema, footers: list[Any] | None = None) -> pq.ParquetWriter:
+    """Return a writer of a file, which appends the file's metadata to ``footers`` when it is closed.
+
+    Bodies get no dictionary, because they seldom repeat.
+    """
     repeating = [field.name for field in schema if field.name not in ("body", "offset", "timestamp", "monotonic_ns")]
-    return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=repeating)
+    return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=repeating, metadata_collector=footers)
 
 
 def _groups(part: list[Piece]) -> Iterator[list[pa.RecordBatch]]:

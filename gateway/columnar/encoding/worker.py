@@ -7,7 +7,9 @@ on standard output, and ends at the end of its input. The requests are:
   the chunks in the payload;
 * ``segment`` (``vhost``, ``queue``, ``partition``, ``path``): writes the ``.arrow`` file beside a ``.chunks`` file;
 * ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
-  files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null.
+  files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null;
+* ``rows`` (``iceberg``, ``table``, ``kind``, ``vhost``, ``queue``, ``source``, ``name``, ``since_ms``, ``from``,
+  ``to``, ``path``): the same into an Iceberg table of this name at the address ``iceberg``.
 
 An answer has the ``id`` of its request, and ``error`` as text if the request failed.
 """
@@ -17,16 +19,21 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
 from gateway.columnar.encoding.formats import envelope_decoder
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
+from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.trace_events import TraceColumns
+from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.columnar.tables.manifest import KnownNames
 from gateway.columnar.tables.table_directory import exclusively, sweep
 from gateway.worker_process.framing import Frame, FrameReader, Head, encode_frame
+
+if TYPE_CHECKING:
+    from gateway.columnar.iceberg.segment_commits import SegmentCommits
 
 #: An offset beyond all others.
 _EVERYTHING: Final = sys.maxsize
@@ -42,11 +49,13 @@ class Worker:
         self._messages = MessageColumns(envelope_decoder())
         self._trace = TraceColumns()
         self._known = KnownNames()
+        self._commits: SegmentCommits | None = None
         self._swept: set[Path] = set()
         self._operations: Mapping[str, Callable[[Head, bytes], Frame]] = {
             "arrow": self._arrow,
             "segment": self._segment,
             "table": self._table,
+            "rows": self._rows,
         }
 
     def answer(self, request: Frame) -> Frame:
@@ -74,16 +83,26 @@ class Worker:
             if table not in self._swept:
                 sweep(table)
                 self._swept.add(table)
-            chunks = Path(head["path"]).read_bytes() if head.get("path") else payload
-            return Frame({"files": self._written(source, head, chunks)}, b"")
+            columns = self._trace if head["kind"] == "trace" else self._messages
+            return Frame({"files": write_table(source, columns.schema, self._pieces(head, payload), self._known)}, b"")
 
-    def _written(self, source: Source, head: Head, chunks: bytes) -> list[str]:
+    def _rows(self, head: Head, payload: bytes) -> Frame:
+        from gateway.columnar.iceberg.segment import Segment
+        from gateway.columnar.iceberg.segment_commits import SegmentCommits  # imports pyiceberg, which takes a second
+
+        address = IcebergAddress.from_head(head["iceberg"])
+        if self._commits is None:
+            self._commits = SegmentCommits(address)
+        files = self._commits.file(head["table"], Segment.of_request(head), lambda: self._pieces(head, payload))
+        return Frame({"files": files}, b"")
+
+    def _pieces(self, head: Head, payload: bytes) -> Iterator[Piece]:
+        """Yield the rows of a sealed segment of an archive."""
+        chunks = Path(head["path"]).read_bytes() if head.get("path") else payload
         between = [chunks], head["from"], head["to"]
         if head["kind"] == "trace":
-            events = self._trace.pieces(*between, vhost=source.vhost)
-            return write_table(source, self._trace.schema, events, self._known)
-        pieces = self._messages.pieces(*between, vhost=source.vhost, queue=head["queue"])
-        return write_table(source, self._messages.schema, pieces, self._known)
+            return self._trace.pieces(*between, vhost=head["vhost"])
+        return self._messages.pieces(*between, vhost=head["vhost"], queue=head["queue"])
 
 
 def _place(head: Head) -> dict[str, Any]:
