@@ -1,4 +1,4 @@
-"""Where archives are written, from the settings."""
+"""The targets of archives, from the settings: a directory of Parquet files, or Iceberg tables."""
 
 from pathlib import Path
 from typing import Final

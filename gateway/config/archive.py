@@ -25,8 +25,7 @@ class ArchiveSettings(Section):
     """Directory of the tables ``archive`` and ``trace``; ``""`` is the data directory."""
 
     format: Literal["parquet", "iceberg"] = "parquet"
-    """Format of the tables: directories of ``parquet`` files, or Apache ``iceberg``, for which the extra ``archive``
-    has to be installed."""
+    """Format of the tables: ``parquet`` files, or Apache ``iceberg`` with ``pip install 'gateway-broker[archive]'``."""
 
     warehouse: Annotated[
         str,
@@ -40,8 +39,7 @@ class ArchiveSettings(Section):
         Field(pattern=r"^([a-z][a-z0-9+]*://\S+)?$", max_length=1000),
         Allowed('a URL such as "https://catalog.example.com" or "postgresql+psycopg2://host/db", or ""'),
     ] = ""
-    """Catalogue of the Iceberg tables: a REST catalogue by ``http`` or ``https``, otherwise a database of SQLAlchemy;
-    ``""`` is a SQLite file beside the tables."""
+    """Catalogue of the Iceberg tables, by REST or in a database; ``""`` is a SQLite file beside the tables."""
 
     catalog_properties: Password = SecretStr("")
     """Further properties of the catalogue and of the object store in pyiceberg's names: ``name=value,name=value``."""

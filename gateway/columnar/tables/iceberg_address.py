@@ -13,7 +13,7 @@ FILE_SCHEME: Final = "file://"
 
 @dataclass(frozen=True, slots=True)
 class IcebergAddress:
-    """Where the tables are.
+    """The place of the tables.
 
     ``properties`` are those of the catalogue for pyiceberg. The tables are below the URI ``location``. ``snapshots`` is
     the number of snapshots that a table keeps.
