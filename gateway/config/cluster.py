@@ -72,6 +72,9 @@ class Cluster(Section):
     hold_s: Annotated[int, Field(ge=1, le=86400)] = 60
     """How long this node holds a client whose leader is lost, in seconds; 15 s at most if it waits for an answer."""
 
+    keep_clients: bool = False
+    """Whether clients of this node outlive its leadership, as those of a follower do, at some CPU; so with cells."""
+
     cells: Annotated[int, Field(ge=1, le=64)] = 1
     """Number of cells: logs with a leader each, so that several nodes lead. Every virtual host is in one of them."""
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from dataclasses import replace
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -9,7 +10,9 @@ from twisted.internet.defer import Deferred
 from gateway.cluster.cells import VhostPlace, VhostState
 from gateway.cluster.queue_log import Epoch
 from gateway.kernel.acting import Actor
-from gateway.kernel.errors import PreconditionFailed
+from gateway.kernel.broker.broker import Broker
+from gateway.kernel.broker.connection_limits import require_room_for_connection
+from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
@@ -51,7 +54,7 @@ class Leaders:
         self.seats: dict[int, CellSeat] = {}
 
     def _map(self, node: str, other: str) -> CellMap:
-        found = CellMap(self.metadata, self.bus, node, 2, lambda: [other])
+        found = CellMap(self.metadata, self.bus, self.clock, node, 2, lambda: [other])
         Deferred.fromCoroutine(found.open())
         return found
 
@@ -225,3 +228,53 @@ def test_the_numbers_of_each_cell_say_which_one_it_is(leaders: Leaders) -> None:
         numbers += [entry.number for entry in broker.audit.newest_first()]
         assert {cell_of_number(number) for number in numbers} == {cell}
         assert numbers[1] == numbers[0] + 1
+
+
+def _refused(broker: Broker, user: str) -> bool:
+    try:
+        require_room_for_connection(broker, "/", user)
+    except NotAllowed:
+        return True
+    return False
+
+
+def test_the_limits_of_a_user_hold_over_cells(leaders: Leaders) -> None:
+    first, other = leaders.lead(1).broker, leaders.lead(2).broker
+    guest = first.directory.user("guest")
+    assert guest is not None
+    first.directory.put_user(replace(guest, limits={"max-connections": 2, "max-queues": 1}))
+    leaders.settle()
+    peers = [leaders.gateways[cell].connect() for cell in (1, 2)]
+    assert not _refused(first, "guest")
+    _wait_for_figures(leaders)
+    assert _refused(first, "guest")
+    assert _refused(other, "guest")
+    other.vhost("/").declare_queue("q", user="guest")
+    _wait_for_figures(leaders)
+    with pytest.raises(PreconditionFailed, match="queue limit of user 'guest' \\(1\\) is reached"):
+        first.vhost("/").declare_queue("r", user="guest")
+    peers[1].lose()
+    _wait_for_figures(leaders)
+    assert not _refused(first, "guest")
+    assert not _refused(other, "guest")
+
+
+def test_the_figures_of_a_cell_that_has_no_leader_are_forgotten(leaders: Leaders) -> None:
+    first = leaders.lead(1).broker
+    leaders.lead(2)
+    guest = first.directory.user("guest")
+    assert guest is not None
+    first.directory.put_user(replace(guest, limits={"max-connections": 1}))
+    leaders.settle()
+    leaders.gateways[2].connect()
+    _wait_for_figures(leaders)
+    assert _refused(first, "guest")
+    leaders.seats[2].close()
+    for _ in range(4):
+        _wait_for_figures(leaders)
+    assert not _refused(first, "guest")
+
+
+def _wait_for_figures(leaders: Leaders) -> None:
+    for _ in range(2):  # a second each
+        leaders.settle()

@@ -105,6 +105,33 @@ def test_the_deletion_of_a_user_closes_its_connections_in_the_other_cell(cluster
         _wait_for_the_end(connection)
 
 
+def test_the_limit_of_a_users_connections_holds_over_both_cells(cluster: GatewayCluster) -> None:
+    node = cluster.nodes[1]
+    request(node, "PUT", "users/limited", {"password": "secret", "tags": ""})
+    for vhost in ("%2F", "second"):
+        request(node, "PUT", f"permissions/{vhost}/limited", ALL)
+    request(node, "PUT", "user-limits/limited/max-connections", {"value": 2})
+    host, port = node.addresses["amqp"]
+    login = pika.PlainCredentials("limited", "secret")
+
+    def is_refused(vhost: str) -> bool:
+        try:
+            _login(node, vhost, "limited", "secret")
+        except AMQPConnectionError:
+            return True
+        return False
+
+    places = [pika.ConnectionParameters(host, port, vhost, login, heartbeat=600) for vhost in ("/", "second")]
+    connections = [pika.BlockingConnection(place) for place in places]
+    for vhost in ("/", "second"):
+        wait_until(lambda vhost=vhost: is_refused(vhost), cluster.logs, interval_s=0.3)  # type: ignore[misc]
+    connections[1].close()
+    for vhost in ("/", "second"):
+        wait_until(lambda vhost=vhost: not is_refused(vhost), cluster.logs, interval_s=0.3)  # type: ignore[misc]
+    connections[0].close()
+    request(node, "DELETE", "users/limited")
+
+
 def test_queues_of_both_cells_are_made_listed_and_deleted_through_every_node(cluster: GatewayCluster) -> None:
     for node in cluster.nodes:
         for vhost in ("%2F", "second"):

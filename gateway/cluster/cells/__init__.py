@@ -8,6 +8,7 @@ from gateway.cluster.cells.count import cell_count
 from gateway.cluster.cells.handovers import Handover, HandoverRecords
 from gateway.cluster.cells.shared_records import SharedRecord, SharedRecords, SharedWriter
 from gateway.cluster.cells.spreading import moves
+from gateway.cluster.cells.user_figures import UserFigures, decode_figures, frames_of
 from gateway.cluster.cells.vhost_records import VhostPlace, VhostRecords, VhostState
 
 __all__ = [
@@ -16,9 +17,12 @@ __all__ = [
     "SharedRecord",
     "SharedRecords",
     "SharedWriter",
+    "UserFigures",
     "VhostPlace",
     "VhostRecords",
     "VhostState",
     "cell_count",
+    "decode_figures",
+    "frames_of",
     "moves",
 ]

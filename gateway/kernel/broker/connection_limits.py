@@ -15,7 +15,7 @@ def require_room_for_connection(broker: Broker, vhost_name: str, user_name: str)
             f"access to vhost '{vhost_name}' refused for user '{user_name}': connection limit ({limit}) is reached"
         )
     limit = _user_limit(broker, user_name, "max-connections", connections.limits.per_user)
-    if limit is not None and connections.count_of(user_name) >= limit:
+    if limit is not None and _count(broker, connections.count_of(user_name), "max-connections", user_name) >= limit:
         raise NotAllowed(f"connection refused for user '{user_name}': user connection limit ({limit}) is reached")
 
 
@@ -23,10 +23,15 @@ def require_room_for_channel(broker: Broker, user_name: str) -> None:
     """Check the limit before a user opens a channel. :raises NotAllowed: at the limit."""
     connections = broker.connections
     limit = _user_limit(broker, user_name, "max-channels", connections.limits.channels_per_user)
-    if limit is not None and connections.channels_of(user_name) >= limit:
+    if limit is not None and _count(broker, connections.channels_of(user_name), "max-channels", user_name) >= limit:
         raise NotAllowed(
             f"number of channels opened for user '{user_name}' has reached the maximum allowed user limit of ({limit})"
         )
+
+
+def _count(broker: Broker, own: int, limit: str, user_name: str) -> int:
+    """Return a count with that of other cells of a cluster."""
+    return own + broker.user_tallies.elsewhere(limit, user_name)
 
 
 def _user_limit(broker: Broker, user_name: str, name: str, default: int) -> int | None:

@@ -268,6 +268,10 @@ class Connections:
         """Return the number of connections of a user."""
         return self._count_by_user[user]
 
+    def users(self) -> list[str]:
+        """Return the users that have connections."""
+        return list(self._count_by_user)
+
     def channels_of(self, user: str) -> int:
         """Return the number of channels of a user."""
         return self._channels_by_user[user]

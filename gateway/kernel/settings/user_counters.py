@@ -16,6 +16,9 @@ from gateway.kernel.settings.limits import limit_of
 #: Returns the limits of a user.
 LimitsOf: TypeAlias = Callable[[str], Mapping[str, Value]]
 
+#: Returns how many objects a user has in other cells of a cluster, by the name of the limit and the user.
+Elsewhere: TypeAlias = Callable[[str, str], int]
+
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
@@ -26,13 +29,18 @@ class UserRules:
     max_consumers: int = 0
 
 
+def _nothing(limit: str, user: str) -> int:
+    return 0
+
+
 class UserTally:
     """Counts one kind of object per user. ``what`` is for example ``queue``; then the limit is ``max-queues``."""
 
-    __slots__ = ("_count_by_user", "_limit_name", "_limits_of", "_what", "default")
+    __slots__ = ("_count_by_user", "_elsewhere", "_limit_name", "_limits_of", "_what", "default")
 
-    def __init__(self, what: str, limits_of: LimitsOf) -> None:
+    def __init__(self, what: str, limits_of: LimitsOf, elsewhere: Elsewhere) -> None:
         self.default = 0
+        self._elsewhere = elsewhere
         self._what = what
         self._limit_name = f"max-{what}s"
         self._limits_of = limits_of
@@ -41,6 +49,10 @@ class UserTally:
     def count_of(self, user: str) -> int:
         """Return the count of a user."""
         return self._count_by_user[user]
+
+    def users(self) -> list[str]:
+        """Return the users that have objects."""
+        return list(self._count_by_user)
 
     def added(self, user: str) -> None:
         """Count one more; an empty name is no user."""
@@ -59,17 +71,21 @@ class UserTally:
         if not user:
             return
         limit = limit_of(self._limits_of(user), self._limit_name, self.default)
-        if limit is not None and self._count_by_user[user] >= limit:
+        if limit is not None and self._count_by_user[user] + self._elsewhere(self._limit_name, user) >= limit:
             raise PreconditionFailed(f"{doing}: {self._what} limit of user '{user}' ({limit}) is reached")
 
 
 class UserTallies:
-    """The counters of one node."""
+    """The counters of one node. ``elsewhere`` returns what other cells of a cluster have counted."""
 
     def __init__(self, limits_of: LimitsOf) -> None:
-        self.queues = UserTally("queue", limits_of)
-        self.bindings = UserTally("binding", limits_of)
-        self.consumers = UserTally("consumer", limits_of)
+        self.elsewhere: Elsewhere = _nothing
+        self.queues = UserTally("queue", limits_of, self._counted_elsewhere)
+        self.bindings = UserTally("binding", limits_of, self._counted_elsewhere)
+        self.consumers = UserTally("consumer", limits_of, self._counted_elsewhere)
+
+    def _counted_elsewhere(self, limit: str, user: str) -> int:
+        return self.elsewhere(limit, user)
 
     def apply(self, rules: UserRules) -> None:
         """Set the node's limits; existing objects stay."""

@@ -7,9 +7,10 @@ from typing import Final
 from twisted.internet.defer import Deferred, DeferredList
 
 from gateway.cluster.bus import Bus, BusSeat, Reply
-from gateway.cluster.cells import SharedRecord, SharedRecords, VhostRecords
+from gateway.cluster.cells import SharedRecord, SharedRecords, UserFigures, VhostRecords, decode_figures
 from gateway.cluster.errors import ClusterError
 from gateway.cluster.metadata import Key, Metadata, Revision
+from gateway.kernel.clock import Clock
 from gateway.kernel.errors import GatewayError
 from gateway.kernel.journal.entity_codec import decode_entity
 from gateway.kernel.journal.records.entity import Entity
@@ -37,7 +38,7 @@ class CellMap:
     """
 
     def __init__(
-        self, metadata: Metadata, bus: Bus, node: str, count: int, others: Callable[[], Sequence[str]]
+        self, metadata: Metadata, bus: Bus, clock: Clock, node: str, count: int, others: Callable[[], Sequence[str]]
     ) -> None:
         self.cells = tuple(range(1, count + 1))
         self.on_vhost: Callable[[str], None] = lambda name: None
@@ -45,6 +46,7 @@ class CellMap:
         self.vhosts = VhostRecords(metadata, self._vhost_changed)
         self.shared = SharedRecords(metadata, self._shared_changed)
         self.vhosts.reached = self.shared.reached = self._answer
+        self.figures = UserFigures(clock)
         self.global_parameters: dict[tuple[Value, ...], ParameterRecord] = {}
         self._bus = bus
         self._node = node
@@ -145,8 +147,17 @@ class CellMap:
             self._asked = [*self._asked[-_MOST_ASKED:], (*question, reply)]
             self._answer()
 
+    def send_figures(self, frame: bytes) -> None:
+        """Send the figures of users in a cell that this node leads to all nodes, and note them here."""
+        self.on_frame(frame)
+        for node in self._others():
+            self._bus.send(node, frame)
+
     def on_frame(self, frame: bytes) -> None:
-        """Ignore a frame: no version sends one."""
+        """Note the figures of users in a cell; ignore other frames."""
+        figures = decode_figures(frame)
+        if figures is not None and figures.cell in self.cells:
+            self.figures.take(figures)
 
     def _answer(self) -> None:
         revisions: Mapping[str, Revision] = {_VHOSTS: self.vhosts.revision, _SHARED: self.shared.revision}

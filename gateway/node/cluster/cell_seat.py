@@ -25,6 +25,7 @@ from gateway.management.cells.definitions import DefinitionParts, planned_cells,
 from gateway.management.cells.numbering import first_number
 from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
 from gateway.node.cluster.definitions_delivery import DefinitionsDelivery
+from gateway.node.cluster.user_counting import UserCounting
 
 _log: Final = StructuredLog("cluster")
 
@@ -44,6 +45,7 @@ class CellSeat:
         self._ask = ask
         self._broker: Broker | None = None
         self._writer: SharedWriter | None = None
+        self._counting: UserCounting | None = None
         self._deliveries: list[DefinitionsDelivery] = []
         #: The keys of what has changed and is not in the log yet.
         self._unsettled: Counter[Key] = Counter()
@@ -68,6 +70,9 @@ class CellSeat:
     def taking(self, broker: Broker) -> Iterator[None]:
         """Return the steps that make the broker have what the records say; called once, after its recovery."""
         self._broker = broker
+        broker.user_tallies.elsewhere = partial(self._map.figures.elsewhere, self.own)
+        self._counting = UserCounting(broker, self.own, self._epoch, self._clock, self._map.send_figures)
+        self._clock.call_later(0, self._counting.start)
         for numbered in (broker.workbench, broker.audit):
             numbered.number_from(first_number(self.own))
         broker.events.subscribe(self._vhost_event)
@@ -115,6 +120,8 @@ class CellSeat:
         self._broker = None
         if self._writer is not None:
             self._writer.close()
+        if self._counting is not None:
+            self._counting.close()
         for delivery in self._deliveries:
             delivery.close()
 

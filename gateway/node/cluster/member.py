@@ -165,7 +165,7 @@ class ClusterMember:
         def others() -> list[str]:
             return [member.name for member in members.alive if member.name != own]
 
-        found = CellMap(engine.metadata, engine.bus, own, count, others)
+        found = CellMap(engine.metadata, engine.bus, self._clock, own, count, others)
         found.on_vhost, found.on_shared = self._vhost_changed, self._shared_changed
         await found.open()
         self._ports.share(found)
@@ -267,7 +267,7 @@ class ClusterMember:
         if not nodes:
             return self._configuration.reload(self._ports.renewed)
         result, *_ = [node.reload() for node in nodes]
-        if self._ports.is_shared:  # their listeners stay with this member
+        if self._ports.passes_own_on:  # their listeners stay with this member
             self._ports.renewed(nodes[0].settings)()
         return result
 

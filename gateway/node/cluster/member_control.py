@@ -180,7 +180,7 @@ class MemberControl:
         self.is_this_drained = is_drained
         if is_drained:
             _log.info("drained")
-            if self._ports.is_shared:  # they would go on with the next leaders
+            if self._ports.passes_own_on:  # they would go on with the next leaders
                 self._close_clients(self._members.own.name)
             self._ports.drain()
             self._clock.call_later(_ANSWER_S, self._resign)

@@ -50,8 +50,9 @@ class MemberPorts:
     """The bound ports of one member.
 
     ``leader`` returns the leader of a cell. ``fault`` returns why this node cannot know of one, empty if it could.
-    ``tls`` is the certificate of this node. With one cell the node that leads serves the ports itself. With several
-    (``is_shared``) they are always passed on, also to leaders on this node.
+    ``tls`` is the certificate of this node. With one cell the node that leads serves the ports itself, unless the
+    settings say that it keeps its clients. With several (``is_shared``) they are always passed on, also to leaders on
+    this node.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class MemberPorts:
         self._internal = Listeners(reactor, clock, settings.bind)
         self._secret = ""
         self._directions: Directions | None = None
+        self._keeps_clients = settings.cluster.keep_clients
         #: The listeners that nodes of cells serve, and those of them that have started.
         self._handed_over: dict[int, Listeners] = {}
         self._served_by_cell: dict[int, Listeners] = {}
@@ -85,6 +87,11 @@ class MemberPorts:
     def is_shared(self) -> bool:
         """See the class."""
         return self._directions is not None
+
+    @property
+    def passes_own_on(self) -> bool:
+        """Whether clients are passed on to leaders on this node, too, so that they outlive these."""
+        return self.is_shared or self._keeps_clients
 
     def share(self, directions: Directions) -> None:
         """Pass clients on to the cells of their virtual hosts; called before anything is served."""
@@ -239,7 +246,7 @@ class MemberPorts:
 
     def handed_over(self, cell: QueueId) -> Listeners:
         """Return the listeners for clients, which the node of a cell serves and closes."""
-        if self.is_shared:
+        if self.passes_own_on:
             listeners: Listeners = UnboundListeners(self._reactor, self._clock, self._all_addresses)
         else:
             self._follows = False
@@ -255,7 +262,7 @@ class MemberPorts:
     def taken_back(self, cell: QueueId) -> None:
         """Bind the ports that the node of a cell has closed, at their numbers, and follow."""
         self._served_by_cell.pop(cell, None)
-        if not self.is_shared:
+        if not self.passes_own_on:
             self._reactor.callLater(_AGAIN_S, self._bind_again, self._all_addresses)
 
     def _bind_again(self, former: Mapping[str, tuple[str, int]]) -> None:

@@ -41,7 +41,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.management.cells.cell_answer:CellAnswer.piece": _INTERFACE,
     "gateway.management.cells.cell_answer:WholeAnswer.piece": "it keeps bytes",
     "gateway.management.cells.passed_request:PassedRequest.piece": "it passes bytes on as they are",
-    "gateway.node.cluster.cell_map:CellMap.on_frame": "it drops what it gets",
+    "gateway.node.cluster.cell_map:CellMap.on_frame": _PASSES,
     "gateway.node.cluster.cell_map:CellMap.on_request": _PASSES,
     "gateway.management.http.downloads:Download.of_bytes": _WRITES,
     "gateway.management.metrics.exposition:compressed": _WRITES,

@@ -7,6 +7,7 @@ from typing import Final
 from gateway.cluster.batches import LogBatch, RecordPiece, decode_batch, encode_batch
 from gateway.cluster.cells.handovers import Handover, decode_handover, encode_handover
 from gateway.cluster.cells.shared_records import SharedRecord, decode_shared, encode_shared
+from gateway.cluster.cells.user_figures import FiguresFrame, decode_figures, encode_figures
 from gateway.cluster.cells.vhost_records import VhostPlace, VhostState, decode_place, encode_place
 from gateway.cluster.errors import ClusterMismatch, LogDamaged, LogGap
 from gateway.cluster.leadership import Lease, Member, Role
@@ -176,6 +177,8 @@ def _nodes(data: bytes) -> None:
     place, shared = decode_place(data), decode_shared(data)
     handover = decode_handover(data)
     require(handover is None or decode_handover(encode_handover(handover)) == handover, "a handover is the same")
+    figures = decode_figures(data)
+    require(figures is None or decode_figures(encode_figures(figures)) == figures, "figures are the same", figures)
     question = decode_question(data)
     require(question is None or decode_question(encode_question(*question)) == question, "a question is the same")
     require(place is None or decode_place(encode_place(place)) == place, "a place is the same", place)
@@ -273,6 +276,7 @@ TARGETS: Final = (
             "gateway_jetstream.ports.server_checks:decode_checked",
             "gateway.cluster.leadership.maintenance:decode_instance",
             "gateway.node.cluster.cell_map:decode_question", "gateway.cluster.cells.handovers:decode_handover",
+            "gateway.cluster.cells.user_figures:decode_figures",
             "gateway.cluster.cells.vhost_records:decode_place", "gateway.cluster.cells.shared_records:decode_shared",
         ),
         lambda: (
@@ -281,6 +285,7 @@ TARGETS: Final = (
             encode_instance("i1"),
             encode_question("vhosts", Revision(7)),
             encode_handover(Handover(Epoch(3), "b")),
+            encode_figures(FiguresFrame(2, Epoch(3), 1, 0, 1, {"anna": (1, 2, 3, 4, 5)})),
             encode_place(VhostPlace(2, VhostState.DELETING)),
             encode_shared(SharedRecord(Epoch(9), b"entity")),
             encode_checked({"http://10.0.0.1:8222": "n1"}),
