@@ -153,6 +153,13 @@ class QueueLogs(Protocol):
         """Ask for another copy to lead the log, soon or never, because the one that does is slow."""
         ...
 
+    async def draw_near(self, claim: Claim) -> None:
+        """Ask for the copy nearest to this node to lead the log, and wait for a second at most; it may be refused.
+
+        Called before the first append: one that is in flight meanwhile would be answered late.
+        """
+        ...
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position, ``None`` if it was purged. :raises Unanswered:"""
         ...

@@ -247,6 +247,9 @@ class FaultyLogs:
     def move_leader(self, claim: Claim) -> None:
         self._logs.move_leader(claim)
 
+    async def draw_near(self, claim: Claim) -> None:
+        await self._logs.draw_near(claim)
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         return await self._faults.carry_out(lambda: self._logs.fetch(queue, position))
 

@@ -157,6 +157,7 @@ class MemberCell:
         files = StoreFiles(home.configuration.settings.storage.compact_at)
         built = await self.copy.build(claim, check, files.log_progress)
         copy, rebuilt = built.store, built.rebuilt
+        await home.engine.logs.draw_near(claim)
         await next_turn(home.reactor)
         if not self._leads(claim):
             copy.close()

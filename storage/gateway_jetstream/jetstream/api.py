@@ -86,9 +86,10 @@ class JetStreamApi:
             body["keep"] = keep
         return _number(await self.call(f"STREAM.PURGE.{stream}", body), "purged")
 
-    async def step_down(self, stream: str) -> None:
-        """Make another server the leader of a stream."""
-        await self.call(f"STREAM.LEADER.STEPDOWN.{stream}", {})
+    async def step_down(self, stream: str, preferred: str = "") -> None:
+        """Make another server the leader of a stream, the preferred one if it can be."""
+        body = {"placement": {"preferred": preferred}} if preferred else {}
+        await self.call(f"STREAM.LEADER.STEPDOWN.{stream}", body)
 
 
 def decode_answer(answer: Delivered, server: str, subject: str) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from gateway_jetstream.jetstream.stream_message import (
 )
 from gateway_jetstream.ports.copies import Copies
 from gateway_jetstream.ports.layout import Layout
+from gateway_jetstream.ports.leading import lead_from
 from gateway_jetstream.ports.log_following import LogFollow
 from gateway_jetstream.ports.log_reading import LogReader
 from gateway_jetstream.ports.placing import create_stream
@@ -160,6 +161,14 @@ class JetStreamQueueLogs:
         stream = self._layout.stream(claim.queue)
         _log.warn("all appends to {stream} are slow: its leader is asked to step down", stream=stream)
         self._start(self._api.step_down(stream))
+
+    async def draw_near(self, claim: Claim) -> None:
+        """Let the connected server lead the log's stream: an append to another one takes a hop more, there and back."""
+        try:
+            server = self._api.client.info.name
+            await lead_from(self._api, self._reactor, self._layout.stream(claim.queue), server)
+        except NatsError as error:
+            _log.info("the log is led by another server: {reason}", reason=str(error))
 
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position, from any copy, or from the leader if that one does not have it."""

@@ -103,6 +103,9 @@ class MemoryQueueLogs:
     def move_leader(self, claim: Claim) -> None:
         """Do nothing: there is one copy."""
 
+    async def draw_near(self, claim: Claim) -> None:
+        """Do nothing: there is one copy."""
+
     async def fetch(self, queue: QueueId, position: Position) -> bytes | None:
         """Return the batch at a position."""
         return self._batches[queue].get(position)
