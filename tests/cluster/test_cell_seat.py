@@ -15,6 +15,7 @@ from gateway.kernel.broker.connection_limits import require_room_for_connection
 from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
+from gateway.kernel.settings.limits import ConnectionLimits
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
 from gateway.management.cells.definitions import DefinitionParts
 from gateway.management.cells.numbering import cell_of_number
@@ -257,6 +258,18 @@ def test_the_limits_of_a_user_hold_over_cells(leaders: Leaders) -> None:
     _wait_for_figures(leaders)
     assert not _refused(first, "guest")
     assert not _refused(other, "guest")
+
+
+def test_the_limits_of_all_users_hold_over_cells(leaders: Leaders) -> None:
+    first, other = leaders.lead(1).broker, leaders.lead(2).broker
+    for broker in (first, other):
+        broker.connections.limits = ConnectionLimits(per_user=1)
+    peer = leaders.gateways[2].connect()
+    _wait_for_figures(leaders)
+    assert _refused(first, "guest")
+    peer.lose()
+    _wait_for_figures(leaders)
+    assert not _refused(first, "guest")
 
 
 def test_the_figures_of_a_cell_that_has_no_leader_are_forgotten(leaders: Leaders) -> None:

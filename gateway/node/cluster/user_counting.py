@@ -1,6 +1,7 @@
 """The figures of users in a cell, which its leader sends to all nodes."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final
 
 from gateway.cluster.cells import frames_of
@@ -8,6 +9,7 @@ from gateway.cluster.cells.user_figures import Counts
 from gateway.cluster.queue_log import Epoch
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.clock import Clock
+from gateway.kernel.settings.user_counters import UserTally
 
 #: The pause between two rounds, in seconds.
 _PERIOD_S: Final = 1.5
@@ -39,7 +41,7 @@ class UserCounting:
 
     def _counting(self) -> Iterator[None]:
         found: dict[str, Counts] = {}
-        has_limits = False
+        has_limits = self._is_everyone_limited
         for number, user in enumerate(self._limited()):
             if user:
                 has_limits = True
@@ -56,18 +58,28 @@ class UserCounting:
                 self._send(frame)
         self._clock.call_later(_PERIOD_S, self.start)
 
+    @property
+    def _tallies(self) -> tuple[UserTally, ...]:
+        tallies = self._broker.user_tallies
+        return tallies.queues, tallies.bindings, tallies.consumers
+
+    @property
+    def _is_everyone_limited(self) -> bool:
+        """Whether the node has a limit for users without one of their own."""
+        limits = self._broker.connections.limits
+        return any((limits.per_user, limits.channels_per_user, *(tally.default for tally in self._tallies)))
+
     def _limited(self) -> Iterator[str]:
         """Yield the users that have a limit, and an empty name for others."""
         broker = self._broker
-        limits, tallies = broker.connections.limits, broker.user_tallies
-        kinds = (tallies.queues, tallies.bindings, tallies.consumers)
-        if any((limits.per_user, limits.channels_per_user, *(kind.default for kind in kinds))):
-            yield from {name: None for kind in (broker.connections, *kinds) for name in kind.users()}
+        if self._is_everyone_limited:
+            users = [broker.connections.users(), *(tally.users() for tally in self._tallies)]
+            yield from dict.fromkeys(chain.from_iterable(users))
             return
         for user in list(broker.directory.user_by_name.values()):
             yield user.name if user.limits else ""
 
     def _counts(self, user: str) -> Counts:
-        connections, tallies = self._broker.connections, self._broker.user_tallies
-        kinds = (tallies.queues, tallies.bindings, tallies.consumers)
-        return connections.count_of(user), connections.channels_of(user), *(kind.count_of(user) for kind in kinds)
+        connections = self._broker.connections
+        tallied = (tally.count_of(user) for tally in self._tallies)
+        return connections.count_of(user), connections.channels_of(user), *tallied
