@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from gateway.cli.archive import archive
 from gateway.cli.backup import backup
 from gateway.cli.check import check
 from gateway.cli.compact import compact
@@ -31,6 +32,12 @@ EXAMPLES: Final = {
     "check": "check --config gateway.toml",
     "backup": "backup /var/lib/gateway /backup/monday",
     "compact": "compact --data /var/lib/gateway",
+    "archive status": "archive --config gateway.toml status",
+    "archive adopt": "archive --config gateway.toml adopt",
+    "archive compact": "archive --config gateway.toml compact --small 32 --target 256",
+    "archive expire": "archive --config gateway.toml expire --rows 90d --snapshots 7d",
+    "archive tidy": "archive --config gateway.toml tidy --grace 1d",
+    "archive register": "archive --config gateway.toml register archive",
     "repair list": "repair --data /var/lib/gateway list",
     "repair check": "repair --data /var/lib/gateway check",
     "repair export": "repair --data /var/lib/gateway export > records.jsonl",
@@ -71,6 +78,7 @@ gateway.add_command(check)
 gateway.add_command(backup)
 gateway.add_command(repair)
 gateway.add_command(compact)
+gateway.add_command(archive)
 gateway.add_command(pipeline)
 gateway.add_command(plugin)
 gateway.add_command(migrate)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gateway_spark.errors import OptionError
+from gateway_spark.iceberg import is_table, table_files
 from gateway_spark.manifest import ArchiveFile, files_in
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 
@@ -114,7 +115,8 @@ def _files_of(
     root = Path(path).absolute()  # Spark's working directory is the one at its start
     if not root.is_dir():
         raise OptionError(f"{path}: the directory does not exist")
-    files = list(_files(root, vhost, _in_utc(since), _in_utc(until)))
+    find = table_files if is_table(root) else _files
+    files = list(find(root, vhost, _in_utc(since), _in_utc(until)))
     if files:
         columns = set(pq.read_schema(files[0].path).names)
         for other in TELLING.keys() - {column}:

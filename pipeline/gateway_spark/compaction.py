@@ -19,6 +19,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from gateway_spark.errors import PipelineError
+from gateway_spark.iceberg import ADOPTED, is_table
 from gateway_spark.manifest import MANIFEST, ArchiveFile, append, files_in, is_whole, lines_of, sync, write_manifest
 
 ASIDE: Final = "_compact"
@@ -149,15 +150,19 @@ def expire(directory: Path) -> None:
 def locked(root: Path) -> Iterator[None]:
     """Lock the archive against other compactions; complete interrupted deletions of days.
 
-    :raises PipelineError: if another compaction runs, or the archive does not exist.
+    :raises PipelineError: if another compaction runs, the archive does not exist, or an Iceberg table has its files.
     """
     if not root.is_dir():
         raise PipelineError(f"{root} is not an archive: the directory does not exist")
+    if is_table(root):
+        raise PipelineError(f"{root} is an Iceberg table: use gateway archive compact")
     with (root / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise PipelineError(f"{root} is locked by another compaction") from None
+        if (root / ADOPTED).exists():
+            raise PipelineError(f"{root} belongs to an Iceberg table: use gateway archive compact")
         for left in root.glob(f"vhost=*/{EXPIRED}-*"):
             shutil.rmtree(left)
         yield

@@ -8,12 +8,15 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import Table
 from pyiceberg.transforms import DayTransform, IdentityTransform
 
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.columnar.iceberg.version_hint import hinted_metadata
 from gateway.columnar.tables.files import make_directory
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress, local_path
+from gateway.kernel.errors import StorageError
 
 SOURCE: Final = pa.schema([("source", pa.string()), ("source_name", pa.string())])
 """The columns that the table of messages has in addition to those of a file in the Parquet layout."""
@@ -70,14 +73,32 @@ def unretried(table: Table) -> Table:
     return table
 
 
+def register_table(catalogue: Catalog, address: IcebergAddress, name: str) -> Table:
+    """Add the table in a directory to the catalogue, which has lost it.
+
+    :raises StorageError: if the directory has no table.
+    """
+    location = address.location_of(name)
+    metadata = hinted_metadata(_io(catalogue, location), location)
+    if metadata is None:
+        raise StorageError(f"{location} has no table")
+    catalogue.create_namespace_if_not_exists(address.namespace)
+    return catalogue.register_table((address.namespace, name), metadata)
+
+
+def _io(catalogue: Catalog, location: str) -> FileIO:
+    return load_file_io(catalogue.properties, location)
+
+
 def _created(catalogue: Catalog, address: IcebergAddress, name: str) -> Table:
+    location = address.location_of(name)
+    if hinted_metadata(_io(catalogue, location), location) is not None:
+        raise StorageError(f"{location} has a table that the catalogue does not know: see gateway archive register")
     catalogue.create_namespace_if_not_exists(address.namespace)
     identifier = (address.namespace, name)
     try:
         with (
-            catalogue.create_table_transaction(
-                identifier, SCHEMAS[name], address.location_of(name), properties=_PROPERTIES
-            ) as created,
+            catalogue.create_table_transaction(identifier, SCHEMAS[name], location, properties=_PROPERTIES) as created,
             created.update_spec() as spec,
         ):
             for column in _PARTITIONS[name]:

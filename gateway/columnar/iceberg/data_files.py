@@ -38,7 +38,7 @@ def write_data_files(table: Table, pieces: Iterable[Piece], stem: str, constants
 
 
 def remove_data_files(table: Table, files: Iterable[DataFile]) -> None:
-    """Remove files that no commit has added; one that cannot be removed stays without a reference."""
+    """Remove files that no commit has added; one that cannot be removed is left to ``gateway archive tidy``."""
     for file in files:
         with suppress(OSError):
             table.io.delete(file.file_path)

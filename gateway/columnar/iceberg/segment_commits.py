@@ -3,6 +3,7 @@
 One commit adds the rows of a segment and its identity, so a repeated request finds the identity and adds nothing.
 """
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -21,17 +22,21 @@ from gateway.columnar.iceberg.version_hint import write_hint
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, IcebergAddress
 from gateway.kernel.errors import StorageError
 
+#: A copy of a table older than this is loaded again, in seconds: its files may be removed after expiry.
+_LONGEST_KEPT_S: Final = 60.0
+
 #: Commits tried while other writers are faster.
 _MOST_TRIES: Final = 20
 
 
 class SegmentCommits:
-    """Adds segments to the tables at one address. Keeps each table as of its last commit."""
+    """Adds segments to the tables at one address. Keeps each table as of its last commit, for a minute."""
 
     def __init__(self, address: IcebergAddress) -> None:
         self._address = address
         self._catalogue: Catalog | None = None
         self._tables: dict[str, Table] = {}
+        self._loaded_s: dict[str, float] = {}
 
     def file(self, name: str, segment: Segment, pieces: Callable[[], Iterable[Piece]]) -> list[str]:
         """Add the rows of a segment to a table, unless they are in it; return the locations of their files.
@@ -71,11 +76,14 @@ class SegmentCommits:
         raise StorageError(f"other writers of the table {name} were faster {_MOST_TRIES} times, or changed partitions")
 
     def _table(self, name: str) -> Table:
-        return unretried(self._tables[name]) if name in self._tables else self._reloaded(name)
+        if name in self._tables and time.monotonic() - self._loaded_s[name] < _LONGEST_KEPT_S:
+            return unretried(self._tables[name])
+        return self._reloaded(name)
 
     def _reloaded(self, name: str) -> Table:
         if self._catalogue is None:
             self._catalogue = open_catalogue(self._address)
+        self._loaded_s[name] = time.monotonic()
         self._tables[name] = unretried(open_table(self._catalogue, self._address, name))
         return self._tables[name]
 

@@ -9,7 +9,7 @@ from pyiceberg.table import Table
 def expire_oldest(table: Table, kept: int) -> None:
     """Expire the oldest snapshots once a table has an eighth more than ``kept``; those of branches and tags stay.
 
-    Their files stay.
+    Their files stay until ``gateway archive tidy``.
     """
     snapshots = table.snapshots()
     if len(snapshots) <= kept + kept // 8:

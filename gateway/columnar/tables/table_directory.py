@@ -25,6 +25,11 @@ def day_directory(table: Path, vhost: str, day: date) -> Path:
     return table / f"vhost={shortened(vhost)}" / f"date={day.isoformat()}"
 
 
+def days_of_table(table: Path) -> list[Path]:
+    """Return the directories of the days of a table, the earliest first."""
+    return sorted(table.glob("vhost=*/date=*"), key=lambda path: (path.name, path.parent.name))
+
+
 def file_name(source: str, first: int, end: int) -> str:
     """Return the name of the file that holds these offsets; it depends on nothing else."""
     return f"{source}-{first:020}-{end:020}.parquet"

@@ -15,6 +15,7 @@ from gateway.columnar.encoding.formats import envelope_decoder
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.rows import rows_between
 from gateway.columnar.encoding.trace_events import TraceColumns
+from gateway.columnar.iceberg import adopted
 from gateway.columnar.tables import manifest, sealed
 from gateway.columnar.tables.sealed import SealedBatch, index_of
 from gateway.kernel.errors import ProtocolViolation, Refused, StorageError
@@ -103,6 +104,9 @@ def _files(data: bytes) -> None:
     """The manifest of a table skips what it cannot read; the index of a sealed file is read or refused."""
     for line in manifest._readable(data):
         list(manifest._names(line))
+    assert adopted._listed(json.dumps(sorted(adopted._listed(data))).encode()) == adopted._listed(data)
+    directory, names = adopted.last_adoption(data.decode(errors="replace"))
+    assert directory or not names
     index = attempt((OSError, ValueError, KeyError, TypeError), sealed._read_index, io.BytesIO(data))
     if not refused(index):
         again = sealed._read_index(io.BytesIO(index_of(*index)))
@@ -202,7 +206,8 @@ TARGETS: Final = (
            lambda: (encode_frame({"a": 1}, b"xyz") + encode_frame({}), encode_frame({"b": [1, "ü"]}, b"")), TOKENS,
            longest=1024),
     Target("worker-files", _files,
-           ("gateway.columnar.tables.manifest:_readable", "gateway.columnar.tables.sealed:_read_index"),
+           ("gateway.columnar.tables.manifest:_readable", "gateway.columnar.tables.sealed:_read_index",
+            "gateway.columnar.iceberg.adopted:_listed", "gateway.columnar.iceberg.adopted:last_adoption"),
            _file_seeds, TOKENS),
     Target(
         "worker-columns",

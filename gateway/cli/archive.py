@@ -1,0 +1,187 @@
+"""``gateway archive``: maintains the archive's Iceberg tables, while a broker runs or not."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from gateway.archive.targets import ICEBERG, archive_directory, iceberg_address
+from gateway.cli.options import configuration_options, settings_from
+from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
+from gateway.kernel.errors import ConfigurationError, StorageError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+    from gateway.config import Settings
+
+MIB: Final = 1024 * 1024
+_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def age(text: str) -> timedelta:
+    """Return the time span of ``90d``, ``12h`` or ``30m``."""
+    match = re.fullmatch(r"(\d{1,6})([mhd])", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not an age such as 90d, 12h or 30m")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+TABLE = click.option(
+    "--table", "names", type=click.Choice([ARCHIVE_TABLE, TRACE_TABLE]), multiple=True, help="Only this table."
+)
+
+
+class Tables:
+    """The tables of a configuration. Each command opens those that exist."""
+
+    def __init__(self, settings: "Settings") -> None:
+        self._settings = settings
+        self.parquet = archive_directory(settings)
+
+    @property
+    def address(self) -> IcebergAddress:
+        """The address of the tables. :raises ConfigurationError: if the archive has another format."""
+        if self._settings.archive.format != ICEBERG:
+            raise ConfigurationError(f'archive.format: must be "{ICEBERG}" for this command')
+        return iceberg_address(self._settings)
+
+    @property
+    def catalogue(self) -> "Catalog":
+        """The catalogue, opened anew. :raises StorageError: if that fails."""
+        from gateway.columnar.iceberg.catalogue import open_catalogue  # imports pyiceberg, which takes a second
+
+        address = self.address
+        try:
+            return open_catalogue(address)
+        except Exception as error:  # libraries of catalogues have exceptions of their own
+            raise StorageError(f"the catalogue cannot be opened: {error}") from None
+
+    def existing(self, names: tuple[str, ...]) -> "Iterator[tuple[str, Catalog, Table]]":
+        """Yield the tables of these names, by default both, with their catalogue."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        catalogue = self.catalogue
+        for name in names or (ARCHIVE_TABLE, TRACE_TABLE):
+            try:
+                yield name, catalogue, catalogue.load_table((self.address.namespace, name))
+            except NoSuchTableError:
+                continue
+
+
+@click.group()
+@configuration_options
+@click.pass_context
+def archive(context: click.Context, config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> None:
+    """Show and maintain the archive's Iceberg tables. The broker may be running.
+
+    Each change is a commit: readers see the table as before or after it. Commands can be interrupted and repeated.
+    """
+    context.obj = Tables(settings_from(config, data, overrides))
+
+
+@archive.command()
+@click.pass_obj
+def status(tables: Tables) -> int:
+    """Show rows, files, bytes and snapshots of each table, and the metadata that readers can open."""
+    for name, _, table in tables.existing(()):
+        snapshot = table.current_snapshot()
+        summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
+        totals = {word: summary.get(f"total-{key}", "0") for word, key in _TOTALS.items()}
+        figures = " ".join(f"{word}={value}" for word, value in totals.items())
+        click.echo(f"{name} {figures} snapshots={len(table.snapshots())} metadata={table.metadata_location}")
+    return 0
+
+
+_TOTALS: Final = {"rows": "records", "files": "data-files", "bytes": "files-size"}
+
+
+@archive.command()
+@TABLE
+@click.pass_obj
+def adopt(tables: Tables, names: tuple[str, ...]) -> int:
+    """Add the files of the archive in the Parquet format to the tables, where they are.
+
+    Their rows are then part of the table. The job `compact` of the pipeline no longer changes these directories.
+    """
+    from gateway.columnar.iceberg.adoption import adopt as adopt_files
+    from gateway.columnar.iceberg.catalogue import open_table
+
+    catalogue = tables.catalogue
+    for name in names or (ARCHIVE_TABLE, TRACE_TABLE):
+        root = tables.parquet / name
+        if root.is_dir():
+            table = open_table(catalogue, tables.address, name)
+            for day, count in adopt_files(catalogue, table, name, root):
+                click.echo(f"{day.relative_to(tables.parquet)}: {count} files adopted")
+    return 0
+
+
+@archive.command()
+@TABLE
+@click.option("--small", type=click.IntRange(min=1), default=32, metavar="MIB", help="Merge files smaller than this.")
+@click.option("--target", type=click.IntRange(min=1), default=256, metavar="MIB", help="Size of merged files.")
+@click.pass_obj
+def compact(tables: Tables, names: tuple[str, ...], small: int, target: int) -> int:
+    """Merge the small files of each partition."""
+    from gateway.columnar.iceberg.compaction import compact as compact_table
+
+    for name, catalogue, table in tables.existing(names):
+        for merged, made in compact_table(catalogue, table, small * MIB, target * MIB):
+            click.echo(f"{name}: {merged} files merged into {made}")
+    return 0
+
+
+@archive.command()
+@TABLE
+@click.option("--rows", type=age, metavar="AGE", help="Remove files whose rows are all older, such as 90d.")
+@click.option("--snapshots", type=age, metavar="AGE", help="Remove older snapshots, such as 7d.")
+@click.pass_obj
+def expire(tables: Tables, names: tuple[str, ...], rows: timedelta | None, snapshots: timedelta | None) -> int:
+    """Remove old rows and old snapshots from the tables. `tidy` removes their files."""
+    from gateway.columnar.iceberg.retention import expire_rows, expire_snapshots
+
+    if rows is None and snapshots is None:
+        raise click.UsageError("--rows or --snapshots is required")
+    now = datetime.now(UTC)
+    for name, catalogue, table in tables.existing(names):
+        if rows is not None:
+            table, count = expire_rows(catalogue, table, now - rows)
+            click.echo(f"{name}: {count} files of rows expired")
+        if snapshots is not None:
+            click.echo(f"{name}: {expire_snapshots(table, now - snapshots)} snapshots expired")
+    return 0
+
+
+@archive.command()
+@TABLE
+@click.option(
+    "--grace", type=age, default="1d", metavar="AGE", help="Keep files that are not as old as this (default: 1d)."
+)
+@click.pass_obj
+def tidy(tables: Tables, names: tuple[str, ...], grace: timedelta) -> int:
+    """Remove files that no snapshot needs: of crashed commits, and of expired rows and snapshots."""
+    from gateway.columnar.iceberg.tidying import tidy as tidy_table
+
+    if grace < timedelta(minutes=30):
+        raise click.UsageError("--grace must be at least 30m, because a commit under way needs its files")
+    for name, _, table in tables.existing(names):
+        count = tidy_table(table, tables.parquet / name, datetime.now(UTC) - grace)
+        click.echo(f"{name}: {count} files removed")
+    return 0
+
+
+@archive.command()
+@click.argument("name", type=click.Choice([ARCHIVE_TABLE, TRACE_TABLE]))
+@click.pass_obj
+def register(tables: Tables, name: str) -> int:
+    """Add the table in its directory to a catalogue that has lost it."""
+    from gateway.columnar.iceberg.catalogue import register_table
+
+    table = register_table(tables.catalogue, tables.address, name)
+    click.echo(f"{name}: registered {table.metadata_location}")
+    return 0
