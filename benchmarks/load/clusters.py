@@ -23,7 +23,7 @@ from typing import Final
 from benchmarks.load import rabbitmq
 from benchmarks.load.amqp.client import amqp_product, connected
 from benchmarks.load.fan_out import measure_fan_out
-from benchmarks.load.gateway import command
+from benchmarks.load.gateway import MANAGEMENT, command
 from benchmarks.load.measurement import Measurement
 from benchmarks.load.processes import cpu_seconds, free_port, resident_bytes, stop, wait_for_port
 from benchmarks.load.roundtrip import measure_confirm_round_trip
@@ -49,11 +49,16 @@ _START_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running cluster: the AMQP ports, that of the node to measure first, and the processes of nodes and servers."""
+    """A running cluster: the AMQP ports, that of the node to measure first, and the processes of nodes and servers.
+
+    ``management`` are the ports of the HTTP API, and ``gateways`` the processes of the nodes, both in the same order.
+    """
 
     name: str
     ports: Sequence[int]
     pids: Sequence[int]
+    management: Sequence[int] = ()
+    gateways: Sequence[int] = ()
 
     def measure(self, workload: Workload, seconds: float) -> "Result":
         """Run a workload once."""
@@ -98,8 +103,9 @@ def gateways(directory: Path) -> Iterator[Cluster]:
         urls = [f"nats://127.0.0.1:{ports['client']}" for ports, _ in servers]
         monitoring = [f"http://127.0.0.1:{ports['http']}" for ports, _ in servers]
         nodes = []
+        management = {}
         for name in NODES:
-            listening = {AMQP: free_port()}
+            listening = {AMQP: free_port(), MANAGEMENT: free_port()}
             options = []
             for setting in (
                 f"node_name={name}",
@@ -112,9 +118,12 @@ def gateways(directory: Path) -> Iterator[Cluster]:
             home = directory / name
             home.mkdir()
             nodes.append((listening[AMQP], _started(stack, command(home, listening, options), home / "output.log")))
+            management[listening[AMQP]] = listening[MANAGEMENT]
         leader = _leader(directory, nodes)
-        ports = sorted((port for port, _ in nodes), key=lambda port: port != leader)
-        yield Cluster("gateway", ports, [process.pid for _, process in (*servers, *nodes)])
+        nodes.sort(key=lambda node: node[0] != leader)
+        ports = [port for port, _ in nodes]
+        pids, gateway_pids = [process.pid for _, process in servers], [process.pid for _, process in nodes]
+        yield Cluster("gateway", ports, pids + gateway_pids, [management[port] for port in ports], gateway_pids)
 
 
 def _nats_servers(stack: ExitStack, directory: Path) -> list[tuple[Mapping[str, int], subprocess.Popen[bytes]]]:

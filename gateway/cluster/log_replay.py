@@ -8,7 +8,7 @@ from typing import Final
 from gateway.cluster.batches import LogBatch, decode_batch
 from gateway.cluster.errors import LogDamaged, LogGap, ReadingOutdated
 from gateway.cluster.gate import Gate
-from gateway.cluster.queue_log import BEGINNING, Claim, Position, QueueId, QueueLogs, StoredBatch
+from gateway.cluster.queue_log import BEGINNING, UNCLAIMED, Claim, Epoch, Position, QueueId, QueueLogs, StoredBatch
 
 #: How often a log is read, each time from other copies, before it is given up.
 MOST_READS: Final = 6
@@ -16,10 +16,11 @@ MOST_READS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A record of a log; indexes rise by one."""
+    """A record of a log; indexes rise by one. ``epoch`` is that of the leader that wrote it."""
 
     index: int
     payload: bytes
+    epoch: Epoch = UNCLAIMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class LogReading:
             else:
                 payload = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
                 self._pieces.clear()
-                self._take(LogRecord(index, payload))
+                self._take(LogRecord(index, payload, batch.epoch))
                 index += 1
         self._next_index = index
 

@@ -8,6 +8,10 @@ from typing import Final
 COPY_BEHIND_BATCHES: Final = "copy_behind_batches"
 COPY_BEHIND_MS: Final = "copy_behind_ms"
 
+#: The figures of the reads of streams that a node answered from its copies.
+COPY_READS: Final = "copy_reads"
+COPY_ROWS: Final = "copy_rows"
+
 #: The figures of a node's clients while it followed.
 CLIENTS_RESUMED: Final = "clients_resumed"
 CLIENTS_NOT_RESUMED: Final = "clients_not_resumed"
@@ -52,6 +56,16 @@ class MemberState:
     def clients_not_resumed(self) -> int:
         """The number of its clients whose connections were ended because that was not possible."""
         return self.figures.get(CLIENTS_NOT_RESUMED, 0)
+
+    @property
+    def copy_reads(self) -> int:
+        """The number of reads of streams that it has answered from its copies, since its process began."""
+        return self.figures.get(COPY_READS, 0)
+
+    @property
+    def copy_rows(self) -> int:
+        """The number of messages in those answers."""
+        return self.figures.get(COPY_ROWS, 0)
 
     @property
     def copy(self) -> CopyState | None:

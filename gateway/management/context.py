@@ -17,6 +17,7 @@ from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin
 from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.node_control import NodeControl
 from gateway.management.pipeline.context import PipelineContext
+from gateway.management.pipeline.vouched_range import LogPlace
 from gateway.management.plugin_control import PluginControl
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TraceFiles
@@ -136,7 +137,7 @@ class ApiContext:
     ``shows_secrets`` is whether parameters and definitions are answered with the passwords in their URIs.
     ``services_of`` returns what the plugins of an existing virtual host offer to operators. ``cluster`` returns the
     state of the cluster that the node leads, and ``cluster_control`` changes it; ``None`` if the node runs alone.
-    ``cells`` are those of a cluster that has several.
+    ``cells`` are those of a cluster that has several. ``log_place`` is the cell that the node leads, with its epoch.
     """
 
     broker: Broker
@@ -175,3 +176,4 @@ class ApiContext:
     cluster: Callable[[], ClusterState | None] = lambda: None
     cluster_control: ClusterControl | None = None
     cells: Cells | None = None
+    log_place: LogPlace | None = None

@@ -54,5 +54,6 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         cluster=parts.host.cluster,
         cluster_control=parts.host.cluster_control,
         control=control,
+        log_place=parts.host.log_place,
         cells=None if parts.host.place is None else parts.host.place.api,
     )

@@ -12,6 +12,7 @@ from gateway.config import Settings
 from gateway.kernel.journal.store import Store
 from gateway.management.cluster_control import ClusterControl
 from gateway.management.cluster_state import ClusterState
+from gateway.management.pipeline.vouched_range import LogPlace
 from gateway.net.clock import ReactorClock
 from gateway.net.listeners import Listeners
 from gateway.net.watermarks import memory_used
@@ -44,7 +45,7 @@ class NodeHost:
     ``drain_store`` calls back once a store that is about to be closed has written everything. ``listeners`` are those
     that are bound already; the node binds its own without them. ``cluster`` returns the state of the cluster that the
     node leads, ``None`` if it runs alone; ``cluster_control`` changes that cluster. ``place`` is the cell that the node
-    leads, if there are several.
+    leads, if there are several; ``log_place`` is the number of the cell and the epoch, in each cluster.
     """
 
     make_clock: Callable[[Any, Callable[[], None]], ReactorClock] = ReactorClock
@@ -59,3 +60,4 @@ class NodeHost:
     cluster: Callable[[], ClusterState | None] = lambda: None
     cluster_control: ClusterControl | None = None
     place: CellPlace | None = None
+    log_place: LogPlace | None = None

@@ -2,6 +2,7 @@
 
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
+from gateway.kernel.streams.stream import Stream
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
@@ -10,7 +11,7 @@ from gateway.management.pipeline.staging import Staging
 
 
 def pipeline_context(
-    settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder
+    settings: Settings, clock: Clock, worker: EncodingWorker, encoder: SegmentEncoder[Stream]
 ) -> PipelineContext:
     """Return the readers of streams, which use ``worker`` and ``encoder``, and the staged rows that are not yet
     published.

@@ -2,7 +2,8 @@
 
 ``streams/<stream id>/<first offset, 20 digits>.chunks`` contains the chunks of one segment, concatenated. It never
 changes; it gets its name when it is complete and synced. Files beside it with the same number (``.arrow``) belong to it
-and are removed with it; names that end in ``.tmp`` are unfinished files.
+and are removed with it. Those with another number after it (``.7.arrow``) are of use only until the store is closed,
+and are removed when it is opened again; names that end in ``.tmp`` are unfinished files.
 """
 
 from array import array
@@ -115,15 +116,16 @@ class SegmentFiles:
         self._disk.remove_tree(self.directory / str(stream_id))
 
     def clean(self, firsts_by_stream: "dict[int, set[int]]") -> None:
-        """Remove every file that belongs to none of these segments, and unfinished files."""
+        """Remove every file that belongs to none of these segments, unfinished files, and those of the former run."""
         for directory in self._disk.listed(self.directory):
             firsts = firsts_by_stream.get(int(directory.name)) if directory.name.isdecimal() else None
             if firsts is None:
                 self._disk.remove_tree(directory)
                 continue
             for path in self._disk.listed(directory):
-                first = path.name.split(".")[0]
-                if path.name.endswith(UNFINISHED) or not first.isdecimal() or int(first) not in firsts:
+                first, *suffixes = path.name.split(".")
+                is_left_over = path.name.endswith(UNFINISHED) or len(suffixes) > 1
+                if is_left_over or not first.isdecimal() or int(first) not in firsts:
                     self._disk.remove(path)
 
     def link_into(self, target: "SegmentFiles") -> None:

@@ -19,6 +19,7 @@ from gateway.kernel.journal.changes import (
     Recovered,
     Sealed,
     Stored,
+    StreamSegment,
     Truncated,
 )
 from gateway.kernel.journal.enqueued_run import EnqueuedRun
@@ -176,6 +177,16 @@ class LmdbStore:
             found = segment_at(transaction, self._environment.tables, stream_id, first)
         is_filed = found is not None and found[0].first == first and found[1]
         return self._files.path(stream_id, first) if is_filed else None
+
+    def sealed_segment(self, stream_id: int, offset: int) -> StreamSegment | None:
+        """Return the durable sealed segment that has a message; ``None`` if there is none."""
+        with self._environment.read() as transaction:
+            found = segment_at(transaction, self._environment.tables, stream_id, offset)
+        return None if found is None else found[0]
+
+    def close_segment_files(self) -> None:
+        """Close the files of segments that are open for reading; they are opened again when they are needed."""
+        self._files.close()
 
     def _streams_committed(self, batch: StreamBatch) -> None:
         self._sealer.committed(batch)

@@ -9,9 +9,10 @@ import pika
 import pytest
 from pika.exceptions import AMQPConnectionError
 
-from tests.clusters.cells import cell_of, delete_vhost, running_cells
+from tests.clusters.cells import VHOSTS, cell_of, delete_vhost, leader_of, running_cells
 from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster
 from tests.clusters.links import AmqpLink, StompLink
+from tests.clusters.reads import NodeReads, wait_until_copied
 from tests.durability.mqtt_link import SocketLink
 from tests.management_client import get, request
 from tests.waiting import wait_until
@@ -270,6 +271,22 @@ def test_the_metrics_of_each_cell_are_scraped_at_any_node(cluster: GatewayCluste
     assert f"gateway_cluster_epoch {epochs[1]}.0" in _metrics(node, "")
     with pytest.raises(HTTPError, match="400"):
         _metrics(node, "?cell=9")
+
+
+def test_streams_are_read_from_the_copy_of_the_cell_of_their_virtual_host(cluster: GatewayCluster) -> None:
+    fields = {"durable": True, "arguments": {"x-queue-type": "stream"}}
+    message = {"properties": {}, "routing_key": "read", "payload": "hello", "payload_encoding": "string"}
+    for cell, vhost in VHOSTS.items():
+        path = quote(vhost, safe="")
+        request(cluster.nodes[0], "PUT", f"queues/{path}/read", fields)
+        for _ in range(3):
+            request(cluster.nodes[0], "POST", f"exchanges/{path}/amq.default/publish", message)
+        leader = leader_of(cluster, cell)
+        for node in cluster.nodes:
+            if node is not leader:
+                wait_until_copied(node, "read", 3, vhost)
+        reply = NodeReads(leader, vhost=vhost).read("read", 0, 3)
+        assert (reply.rows, reply.read_at) == ([(offset, b"hello") for offset in range(3)], "")
 
 
 def _queue(vhost: str) -> dict[str, object]:

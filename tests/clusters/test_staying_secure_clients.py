@@ -12,6 +12,7 @@ from tests.broker.tls.certificates import Authority
 from tests.broker.tls.test_tls import BY_COMMON_NAME
 from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster, running_cluster
 from tests.clusters.links import AmqpLink
+from tests.clusters.reads import NodeReads, wait_until_copied
 from tests.clusters.rounds import ROUNDS
 from tests.clusters.secure_clients import (
     USER,
@@ -24,10 +25,11 @@ from tests.clusters.secure_clients import (
 from tests.clusters.staying_clients import StayingClients
 from tests.clusters.test_staying_clients import _drain, _finish, _kill, _repair, _wait_for_progress
 from tests.management_client import get, put
+from tests.pipeline.stream_broker import StreamBroker
 from tests.waiting import wait_until
 
-_LISTENERS = ("amqps", "mqtts", "stomps", "web_mqtt", "web_mqtts")
-_OFF = ("management_tls", "prometheus_tls", "web_stomps")
+_LISTENERS = ("amqps", "mqtts", "stomps", "web_mqtt", "web_mqtts", "management_tls")
+_OFF = ("prometheus_tls", "web_stomps")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +114,20 @@ def test_a_follower_reads_its_certificate_again(secure_cluster: GatewayCluster, 
     authority.sign("broker")
     follower.child.send_signal(signal.SIGHUP)
     wait_until(lambda: _certificate(follower, authority) != before, lambda: follower.log)
+
+
+def test_copies_are_read_over_tls(secure_cluster: GatewayCluster, authority: Authority) -> None:
+    cluster = secure_cluster.start()
+    broker = StreamBroker(cluster.leader())
+    broker.declare_stream("secret")
+    broker.publish("secret", [b"message"] * 3)
+    follower = cluster.follower()
+    wait_until_copied(follower, "secret", 3)
+    link = NodeReads(follower, tls=ssl.create_default_context(cafile=str(authority.certificate)))
+    for _ in range(2):
+        reply = link.read("secret", 0, 3)
+        assert (reply.rows, reply.read_at) == ([(offset, b"message") for offset in range(3)], follower.name)
+    assert link.ask("GET", "whoami").fields["name"] == "guest"
 
 
 def _certificate(node: ClusterNode, authority: Authority) -> str:

@@ -8,6 +8,8 @@ FIGURES = {
     "copy_behind_ms": 250,
     "clients_resumed": 5,
     "clients_not_resumed": 1,
+    "copy_reads": 4,
+    "copy_rows": 900,
 }
 
 CLUSTER = ClusterState(

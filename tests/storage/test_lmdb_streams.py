@@ -11,7 +11,7 @@ import lmdb
 import pytest
 
 from gateway.kernel.errors import StorageError
-from gateway.kernel.journal.changes import Change, Lsn, Put, Sealed, Truncated
+from gateway.kernel.journal.changes import EVERYTHING, Change, Lsn, Put, Sealed, Truncated
 from gateway.kernel.messages.chunks import chunk_heads, entries
 from gateway.testing.store_session import StoreSession, queue_record, segments_in
 from gateway.testing.store_streams import read_all, segment, stream_message
@@ -314,3 +314,44 @@ def test_a_copy_continues_when_a_stream_is_deleted_meanwhile(tmp_path: Path, mon
     target = SegmentFiles(tmp_path / "copy")
     files.link_into(target)
     assert [path.read_bytes() for path in target.directory.glob("*/*")] == [b"chunks"]
+
+
+def test_a_sealed_segment_is_found_by_each_of_its_offsets(session: StoreSession) -> None:
+    store = session.store
+    assert isinstance(store, LmdbStore)
+    session.append(*sealing(0, 5), stream_message(1, 5))
+    session.settle()
+    assert {store.sealed_segment(1, offset) for offset in range(5)} == {segment(1, 0, 5)}
+    assert store.sealed_segment(1, 5) is None
+    assert store.sealed_segment(2, 0) is None
+
+
+def test_the_file_of_another_stream_with_the_same_number_is_read_once_the_open_ones_are_closed(
+    session: StoreSession,
+) -> None:
+    store = session.store
+    assert isinstance(store, LmdbStore)
+    session.append(*sealing(0, 5))
+    wait_for_sealer(session)
+    former = store.stream_chunks(1, 0, 1 << 20)
+    session.append(Truncated(1, EVERYTHING))
+    wait_for_sealer(session)
+    session.append(*sealing(0, 7))
+    wait_for_sealer(session)
+    store.close_segment_files()
+    found = store.stream_chunks(1, 0, 1 << 20)
+    assert former is not None
+    assert found is not None
+    assert [next(chunk_heads(chunks)).end for chunks in (former, found)] == [5, 7]
+
+
+def test_files_with_a_second_number_are_of_one_run(session: StoreSession, place: LmdbPlace) -> None:
+    session.append(*sealing(0, 5))
+    wait_for_sealer(session)
+    (chunks,) = file_names(place)
+    for suffix in (".arrow", ".7.arrow"):
+        (directory(place) / chunks).with_suffix(suffix).touch()
+    session.store.close()
+    session.open()
+    wait_for_sealer(session)
+    assert file_names(place) == sorted([chunks, chunks.replace(".chunks", ".arrow")])

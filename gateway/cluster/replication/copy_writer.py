@@ -6,6 +6,7 @@ from typing import Final
 
 from gateway.cluster.gate import Gate
 from gateway.cluster.log_replay import LogRecord
+from gateway.cluster.queue_log import UNCLAIMED, Epoch
 from gateway.cluster.replication.folded_steps import FoldedSteps, InLog
 from gateway.cluster.replication.replaying import RecordApplier
 from gateway.kernel.clock import SLICE_S, Clock, Timer
@@ -44,8 +45,10 @@ class CopyWriter:
         #: The records that were taken.
         self.taken = 0
         self._folded = FoldedSteps(InLog(0, 0))
-        self._unwritten: deque[tuple[Lsn, int]] = deque()
+        self._unwritten: deque[tuple[Lsn, int, Epoch]] = deque()
         self._unwritten_bytes = 0
+        #: The epoch of the last record that was applied, given to the store, and written by it.
+        self._applied_epoch = self._staged_epoch = self._written_epoch = UNCLAIMED
         self._stalled = ""
         self._is_urgent = False
         self._is_scheduled = False
@@ -57,6 +60,16 @@ class CopyWriter:
     def backlog(self) -> int:
         """The records that wait to be applied."""
         return len(self._waiting)
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of the log at which the store has the data; ``UNCLAIMED`` while that is not certain.
+
+        The store has everything before that epoch, and nothing of a later one. It is not certain before the copy is
+        complete, and while the steps of two epochs are being written.
+        """
+        is_certain = self._written_epoch == self._staged_epoch and self.failure is None
+        return self._written_epoch if is_certain else UNCLAIMED
 
     def take(self, record: LogRecord) -> None:
         """Take the next record."""
@@ -110,7 +123,7 @@ class CopyWriter:
                 self._work_soon()
         elif self._finished is not None:
             self._end()
-        elif self._window is None and not self._folded.is_empty:
+        elif self._window is None and (not self._folded.is_empty or self._next_epoch != self._staged_epoch):
             self._window = self._clock.call_later(_WINDOW_S, self._window_ended)
 
     @property
@@ -124,8 +137,14 @@ class CopyWriter:
         except GatewayError as error:
             self._fail(error)
             return
+        self._applied_epoch = record.epoch
         if self._folded.size >= _WINDOW_BYTES:
             self._write()
+
+    @property
+    def _next_epoch(self) -> Epoch:
+        """The epoch at which the store will have the data once all that was applied is written."""
+        return self._applied_epoch if self.applier.is_complete else UNCLAIMED
 
     def _fold(self, changes: list[Change]) -> None:
         self._folded.fold(Lsn(0), changes)
@@ -139,9 +158,16 @@ class CopyWriter:
         folded, self._folded = self._folded, FoldedSteps(self._folded.in_log())
         if folded.refusals:
             self._fail(StorageError(folded.refusals[0]))
-        elif not folded.is_empty and self.failure is None:
-            self._unwritten.append((self._store.append(list(folded.changes())), folded.size))
+        if self.failure is not None:
+            return
+        epoch = self._staged_epoch = self._next_epoch
+        if not folded.is_empty:
+            self._unwritten.append((self._store.append(list(folded.changes())), folded.size, epoch))
             self._unwritten_bytes += folded.size
+        elif self._unwritten:  # the records of the epoch have changed nothing so far
+            self._unwritten.append((self._unwritten[-1][0], 0, epoch))
+        else:
+            self._written_epoch = epoch
 
     def _end(self) -> None:
         """Write the rest, and report the end once it is written."""
@@ -172,7 +198,8 @@ class CopyWriter:
     def on_durable(self, watermark: Lsn) -> None:
         """Note how far it is written."""
         while self._unwritten and self._unwritten[0][0] <= watermark:
-            self._unwritten_bytes -= self._unwritten.popleft()[1]
+            _, size, self._written_epoch = self._unwritten.popleft()
+            self._unwritten_bytes -= size
         if self._waiting or self._finished is not None:
             self._work_soon()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.cluster.errors import ClusterError, ClusterMismatch, LogDamaged
 from gateway.cluster.log_replay import LogEnd, LogReading, read_rest
-from gateway.cluster.queue_log import Claim, QueueId, QueueLogs
+from gateway.cluster.queue_log import Claim, Epoch, QueueId, QueueLogs
 from gateway.cluster.replication.copy_writer import CopyWriter
 from gateway.cluster.replication.log_growth import LogGrowth
 from gateway.kernel.clock import Clock
@@ -29,6 +29,11 @@ class LogCopy:
         self.store = store
         self.writer = CopyWriter(store, clock, failed)
         self.reading = LogReading(queue, self.writer.take)
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of the log at which the store has the data; ``UNCLAIMED`` while it cannot be read."""
+        return self.writer.epoch
 
     async def read_rest(self, logs: QueueLogs, claim: Claim, check: Callable[[], None] = lambda: None) -> LogEnd:
         """Read what is missing up to a claim, for a node that is about to lead. For errors see ``log_replay``."""

@@ -98,6 +98,11 @@ class ReplicatedStore:
             self._checkpoint.note_entities(folded.entity_names)
         self._begin_checkpoint_if_due()
 
+    def announce(self) -> None:
+        """Write a step without changes: the copies of other nodes know by it that this leader has begun."""
+        if not self._has_failed:
+            self._staged_index = self._writer.append(STEP + self._encoder.encode(()))
+
     # Reads
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:

@@ -25,9 +25,9 @@ def arrow_stream(pieces: Iterable[Piece]) -> bytes:
     return sink.getvalue()
 
 
-def write_sealed(path: Path, pieces: Iterable[Piece]) -> int:
-    """Write the file of a sealed segment atomically; return its size in bytes."""
-    with replaced(path) as file:
+def write_sealed(path: Path, pieces: Iterable[Piece], *, is_synced: bool = True) -> int:
+    """Write the file of a sealed segment atomically; return its size in bytes. For ``is_synced`` see ``replaced``."""
+    with replaced(path, is_synced=is_synced) as file:
         file.write(index_of(*_write(file, pieces)))
         return file.tell()
 

@@ -5,7 +5,8 @@ on standard output, and ends at the end of its input. The requests are:
 
 * ``arrow`` (``vhost``, ``queue``, ``partition``, ``from``, ``to``): returns an Arrow stream of these offsets, from
   the chunks in the payload;
-* ``segment`` (``vhost``, ``queue``, ``partition``, ``path``): writes the ``.arrow`` file beside a ``.chunks`` file;
+* ``segment`` (``vhost``, ``queue``, ``partition``, ``path``, perhaps ``into``): writes the Arrow file of a ``.chunks``
+  file, beside it as ``.arrow``, or with the path ``into``, where it need not survive a loss of power;
 * ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
   files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null;
 * ``rows`` (``iceberg``, ``table``, ``kind``, ``vhost``, ``queue``, ``source``, ``name``, ``since_ms``, ``from``,
@@ -74,7 +75,10 @@ class Worker:
     def _segment(self, head: Head, _: bytes) -> Frame:
         path = Path(head["path"])
         pieces = self._messages.pieces([path.read_bytes()], 0, _EVERYTHING, **_place(head))
-        return Frame({"bytes": write_sealed(path.with_suffix(".arrow"), pieces)}, b"")
+        into = head.get("into")
+        if into is None:
+            return Frame({"bytes": write_sealed(path.with_suffix(".arrow"), pieces)}, b"")
+        return Frame({"bytes": write_sealed(Path(into), pieces, is_synced=False)}, b"")
 
     def _table(self, head: Head, payload: bytes) -> Frame:
         table = Path(head["table"])

@@ -11,24 +11,26 @@ TEMPORARY: Final = ".tmp"
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[BinaryIO]:
+def replaced(path: Path, *, is_synced: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing; at the end of the block it is synced and renamed, unless an error was raised.
 
     The temporary name includes the process id, so that a process that takes over from a dying one uses another
-    file.
+    file. Without ``is_synced`` a loss of power may leave a part of the file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         with temporary.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.rename(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
-    sync_directory(path.parent)
+    if is_synced:
+        sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -162,6 +162,10 @@ class Stream(QueueLike):
         """Return the offset of the first durable message at or after this time; ``durable_end`` if there is none."""
         return self.log.offset_at(timestamp_ms)
 
+    def segment_of(self, offset: int) -> "StreamSegment | None":
+        """Return the segment that holds an offset; ``None`` if the offset does not exist."""
+        return self.log.segment_of(offset)
+
     def segment_path(self, first: int) -> "Path | None":
         """Return the file of the sealed segment that begins with ``first``; ``None`` if there is none."""
         return self.log.segment_path(first)

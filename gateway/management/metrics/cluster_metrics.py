@@ -61,6 +61,14 @@ RESUMED: Final = counter(
 NOT_RESUMED: Final = counter(
     "gateway_cluster_clients_not_resumed_total", "Connections that were ended because no leader could go on", "member"
 )
+COPY_READS: Final = counter(
+    "gateway_cluster_copy_reads_total", "Reads of streams that a node has answered from its copies", "member"
+)
+COPY_MESSAGES: Final = counter(
+    "gateway_cluster_copy_messages_read_total",
+    "Messages in the reads that a node has answered from its copies",
+    "member",
+)
 LATENCY: Final = gauge(
     "gateway_cluster_append_latency_seconds",
     "Time until a majority had stored a record of the log, over the last minute",
@@ -78,6 +86,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     BEHIND_SECONDS,
     RESUMED,
     NOT_RESUMED,
+    COPY_READS,
+    COPY_MESSAGES,
     LATENCY,
     CELL_EPOCH,
     CELL_HAS_LEADER,
@@ -97,6 +107,8 @@ def cluster(state: ClusterState | None) -> Iterator[Metric]:
     yield BEHIND_SECONDS.metric([((name,), copy.behind_seconds) for name, copy in copies])
     yield RESUMED.metric([((member.name,), member.clients_resumed) for member in state.members])
     yield NOT_RESUMED.metric([((member.name,), member.clients_not_resumed) for member in state.members])
+    yield COPY_READS.metric([((member.name,), member.copy_reads) for member in state.members])
+    yield COPY_MESSAGES.metric([((member.name,), member.copy_rows) for member in state.members])
     if state.cells:
         yield CELL_EPOCH.metric([((str(cell.number),), cell.epoch) for cell in state.cells])
         yield CELL_HAS_LEADER.metric([((str(cell.number),), int(bool(cell.leader))) for cell in state.cells])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.kernel.streams.stream import Stream
 from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
@@ -15,7 +16,7 @@ class PipelineContext:
     ``producer_memory_ms`` is the time for which a producer's last batch is remembered.
     """
 
-    reading: SplitReader
+    reading: SplitReader[Stream]
     staging: Staging
     progress: ProgressReports
     job_results: JobResults

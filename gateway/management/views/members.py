@@ -63,6 +63,7 @@ def _member_fields(member: MemberState) -> Fields:
         "host": member.host,
         "copy": _copy_fields(member.copy),
         "clients": {"resumed": member.clients_resumed, "not_resumed": member.clients_not_resumed},
+        "copy_reads": {"answered": member.copy_reads, "messages": member.copy_rows},
         "addresses": {name: {"host": host, "port": port} for name, (host, port) in member.addresses.items()},
     }
 

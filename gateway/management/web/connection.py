@@ -299,6 +299,11 @@ class HttpProtocol(Protocol):
 
     # Closing
 
+    def end_when_idle(self) -> None:
+        """Close the connection, unless a request is in progress."""
+        if self._stage is Stage.HEAD:
+            self.evict()
+
     def evict(self) -> None:
         """Close a connection without a request in progress."""
         if self._has_partial_head:

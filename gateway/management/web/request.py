@@ -93,6 +93,11 @@ class Request:
         self._lost: list[Callable[[], None]] = []
 
     @property
+    def connection(self) -> RequestConnection | None:
+        """The connection, until the response is complete."""
+        return self._connection
+
+    @property
     def target(self) -> str:
         """The path with the query."""
         return f"{self.path}?{self._query}" if self._query else self.path

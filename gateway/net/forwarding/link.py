@@ -5,6 +5,7 @@ of both transports is in memory. When one side has sent its end, the end is pass
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 from typing import Protocol as TypingProtocol
 
@@ -236,12 +237,25 @@ class LeaderSide(Side):
             answered(is_taken)
 
 
+class AnsweringNode(TypingProtocol):
+    """A node that answers some clients of a listener itself, and asks their leader for what it needs."""
+
+    def answers(self, data: bytes) -> bool | None:
+        """Whether the node answers a client that begins with these bytes; ``None`` while that is not clear."""
+        ...
+
+    def serve(self, client: "ClientSide", leader: LeaderSide, data: bytes) -> None:
+        """Answer a client that began with these bytes, until one side ends. Both sides get taps."""
+        ...
+
+
 @implementer(IHandshakeListener)
 class ClientSide(Side):
     """The connection of a client. It is not read before the leader takes it, but for the handshake of TLS.
 
     ``made`` and ``lost`` are called at its begin, after that handshake, and at its end. A client with a ``relay`` can
-    outlive the leader. ``route`` is its way to a leader, if there are several cells.
+    outlive the leader. ``route`` is its way to a leader, if there are several cells. If the node is an ``answering``
+    one, it looks at the first bytes.
     """
 
     def __init__(
@@ -257,6 +271,7 @@ class ClientSide(Side):
         self.is_made = False
         self.relay: ClientRelay | None = None
         self.route: ClientRoute | None = None
+        self.answering: AnsweringNode | None = None
         self._early: list[bytes] = []
         self._deadline: Timer | None = None
         self._made = made
@@ -317,13 +332,32 @@ class ClientSide(Side):
         if self.relay is not None:
             self.relay.join(leader)
             return
-        self.produce_for(leader)
-        leader.produce_for(self)
         early, self._early = self._early, []
+        if self.answering is not None:
+            self.other, leader.other = leader, self
+            self.tap = partial(self._begin, self.answering, leader, bytearray())
+        else:
+            self.produce_for(leader)
+            leader.produce_for(self)
         for data in early:
             self.dataReceived(data)
         transport: Any = self.transport
         transport.resumeProducing()
+
+    def _begin(self, answering: AnsweringNode, leader: LeaderSide, first: bytearray, data: bytes) -> None:
+        """Take the first bytes, until it is clear who answers them."""
+        first += data
+        is_answered = answering.answers(bytes(first))
+        if is_answered is None:
+            return
+        self.tap = None
+        if is_answered:
+            answering.serve(self, leader, bytes(first))
+            return
+        self.produce_for(leader)
+        leader.produce_for(self)
+        transport: Any = leader.transport
+        transport.write(bytes(first))
 
     def give_up(self, reason: str) -> None:
         """Close the connection, after a notice if the client can be told."""

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from gateway.kernel.clock import Clock, Timer
 from gateway.logs import StructuredLog
 from gateway.net.forwarding.introduction import encode_introduction
-from gateway.net.forwarding.link import ClientSide, LeaderSide
+from gateway.net.forwarding.link import AnsweringNode, ClientSide, LeaderSide
 from gateway.net.forwarding.reaching import Reaching
 from gateway.net.forwarding.relay import ResumingRelay
 from gateway.net.forwarding.resumable import Resumable
@@ -118,6 +118,8 @@ class ForwardingFactory(Factory):
         directions: Directions | None = None,
     ) -> None:
         self.counts = counts
+        #: Looks at the first bytes of clients that cannot be resumed, and answers some of them.
+        self.answering: AnsweringNode | None = None
         #: The clients that are connected to a leader.
         self.linked: dict[ClientSide, Leader] = {}
         self._introduction = partial(encode_introduction, secret, listener, node)
@@ -170,6 +172,7 @@ class ForwardingFactory(Factory):
         self.counts.open += 1
         self.counts.connections += 1
         resumable = self._resumable()
+        client.answering = self.answering
         if resumable is not None:
             held, rerouted = partial(self._client_held, client), partial(self._client_rerouted, client)
             client.relay = ResumingRelay(client, resumable, self._clock, held, self._client_ended, rerouted)

@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from twisted.internet.defer import Deferred
 
 from gateway.cluster.errors import ReadingOutdated
 from gateway.cluster.leadership import LEADER_LOG
-from gateway.cluster.queue_log import Claim, QueueId, QueueLogs
+from gateway.cluster.queue_log import UNCLAIMED, Claim, Epoch, QueueId, QueueLogs
 from gateway.cluster.replication.log_copy import LogCopy, Rebuilt
 from gateway.cluster.replication.standby import Standby
 from gateway.kernel.clock import Clock
@@ -77,6 +77,18 @@ class LocalCopy:
         if lag is None:
             return {}
         return {COPY_BEHIND_BATCHES: lag.batches, COPY_BEHIND_MS: round(1000 * lag.seconds)}
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of the log at which the copy that grows has the data; ``UNCLAIMED`` while it cannot be read."""
+        copy = self._standby.copy
+        return UNCLAIMED if copy is None else copy.epoch
+
+    @property
+    def store(self) -> "LmdbStore | None":
+        """The store of the copy that grows; ``None`` without one. It is closed at the end of that copy."""
+        copy = self._standby.copy
+        return None if copy is None else cast("LmdbStore", copy.store)
 
     def close(self) -> None:
         """Stop, and close the copy that grows."""

@@ -22,6 +22,7 @@ from gateway.node.cluster.cell_map import CellMap
 from gateway.node.cluster.cell_request import CellRequest
 from gateway.node.cluster.cell_seat import CellSeat
 from gateway.node.cluster.configuration import MemberConfiguration
+from gateway.node.cluster.copy_answers import CopyAnswers
 from gateway.node.cluster.engine import Engine, advertised_host, open_engine
 from gateway.node.cluster.forwarding_secret import forwarding_secret
 from gateway.node.cluster.member_cell import DRAIN_S, CellHome, MemberCell
@@ -68,6 +69,8 @@ class ClusterMember:
         self._progress: Callable[[str], None] = lambda text: None
         self._cells: list[MemberCell] = []
         self._ports = MemberPorts(self.settings, reactor, self._clock, self._leader_of, self._fault)
+        self._answers = CopyAnswers(self.settings, reactor, self._clock, lambda: [cell.copy for cell in self._cells])
+        self._ports.answering = self._answers
         self._engine: Engine | None = None
         self._members: Members | None = None
         self._map: CellMap | None = None
@@ -140,6 +143,7 @@ class ClusterMember:
                 **member_figures(self.settings, self._uptime_ms),
                 **furthest_behind(cell.copy.figures() for cell in self._cells),
                 **self._ports.figures(),
+                **self._answers.figures(),
             },
         )
         count = await cell_count(engine.metadata, settings.cluster.cells)
@@ -251,7 +255,7 @@ class ClusterMember:
         after_all(self._cells, lambda cell, ended: cell.leadership.resign(ended), lambda: members.leave(once))
 
     def _closed(self, done: Callable[[], None]) -> None:
-        for part in (self._control, *self._cells, self._map, self._members, self._engine):
+        for part in (self._control, *self._cells, self._map, self._members, self._engine, self._answers):
             if part is not None:
                 part.close()
         done()

@@ -17,6 +17,7 @@ from gateway.kernel.clock import Clock
 from gateway.kernel.errors import GatewayError
 from gateway.logs import StructuredLog
 from gateway.management.cluster_state import RebuildState
+from gateway.management.pipeline.vouched_range import LogPlace
 from gateway.node.cluster.cell_seat import CellSeat
 from gateway.node.cluster.configuration import MemberConfiguration, of_cell
 from gateway.node.cluster.engine import Engine
@@ -176,6 +177,7 @@ class MemberCell:
         host = replace(
             home.host(self),
             place=self.seat,
+            log_place=LogPlace(int(self.log), int(claim.epoch)),
             open_store=open_store,
             drain_store=self._drain,
             listeners=home.ports.handed_over(self.log),
@@ -191,6 +193,8 @@ class MemberCell:
 
     def _leads_now(self, claim: Claim) -> None:
         self._home.ports.lead(self.log)
+        if self.store is not None:
+            self.store.announce()
         _log.info("leading", epoch=claim.epoch, **self._named())
 
     def _could_not_lead(self, claim: Claim, error: BaseException) -> None:

@@ -13,6 +13,7 @@ from gateway.management.cluster_state import CLIENTS_NOT_RESUMED, CLIENTS_RESUME
 from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.web.factory import HttpFactory
 from gateway.net.certificates import TlsContext
+from gateway.net.forwarding.link import AnsweringNode
 from gateway.net.forwarding.node_tls import NodeTls
 from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
 from gateway.net.forwarding.resumable import Resumable
@@ -20,7 +21,7 @@ from gateway.net.forwarding.routing import Directions, Leader
 from gateway.net.forwarding.taking import ForwardedFactory
 from gateway.net.forwarding.unbound_listeners import UnboundListeners
 from gateway.net.listeners import Listeners
-from gateway.node.http import MANAGEMENT_TLS, http_limits
+from gateway.node.http import MANAGEMENT, MANAGEMENT_TLS, http_limits
 from gateway.node.metrics import PROMETHEUS_TLS
 from gateway.node.ports import bind_ports
 from gateway.node.protocols import LISTENERS
@@ -41,6 +42,9 @@ _NOTICE_S: Final = 10.0
 
 #: The listeners of clients by name. A drained node closes them, and their clients outlive a leader; not so the API.
 _FOR_CLIENTS: Final = {listener.name: listener for listener in LISTENERS}
+
+#: The listeners of the HTTP API.
+_MANAGEMENT: Final = frozenset((MANAGEMENT, MANAGEMENT_TLS))
 
 #: The further listeners that use TLS.
 _WITH_TLS: Final = frozenset((MANAGEMENT_TLS, PROMETHEUS_TLS))
@@ -82,6 +86,8 @@ class MemberPorts:
         self._forwarding: dict[str, ForwardingFactory] = {}
         self._taking: ForwardedFactory | None = None
         self.forwarding_counts = ForwardingCounts()
+        #: Answers some requests to the management ports while they are passed on.
+        self.answering: AnsweringNode | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -172,7 +178,7 @@ class MemberPorts:
             listener = _FOR_CLIENTS.get(name)
             return None if listener is None else listener.protocol.resumable(self._settings)
 
-        return ForwardingFactory(
+        factory = ForwardingFactory(
             name,
             self._secret,
             self._leader,
@@ -187,6 +193,8 @@ class MemberPorts:
             self._fault,
             self._directions,
         )
+        factory.answering = self.answering if name in _MANAGEMENT else None
+        return factory
 
     def _refusing(self) -> HttpFactory:
         """Return the factory of the API while no node leads."""

@@ -39,6 +39,7 @@ def test_the_state_of_the_cluster_is_shown(console: Console) -> None:
     ]  # fmt: skip
     assert state["members"][0]["addresses"] == {"amqp": {"host": "10.0.0.2", "port": 5672}}
     assert state["members"][0]["clients"] == {"resumed": 5, "not_resumed": 1}
+    assert state["members"][0]["copy_reads"] == {"answered": 4, "messages": 900}
     assert [each["copy"] for each in state["members"]] == [{"behind_batches": 3, "behind_seconds": 0.25}, None, None]
     assert state["engine"] == {"answers": True, "reason": None, "unchecked": []}
     assert state["doubt"] is None
@@ -144,6 +145,8 @@ def test_the_metrics_of_a_cluster_are_exported() -> None:
     assert samples.one("gateway_cluster_clients_resumed_total", member="b") == 5
     assert samples.one("gateway_cluster_clients_not_resumed_total", member="b") == 1
     assert samples.one("gateway_cluster_copy_behind_seconds", member="b") == 0.25
+    assert samples.one("gateway_cluster_copy_reads_total", member="b") == 4
+    assert samples.one("gateway_cluster_copy_messages_read_total", member="b") == 900
     assert samples.one("gateway_cluster_log_bytes") == 40_000
     assert samples.one("gateway_cluster_rebuild_seconds") == 0.5
 

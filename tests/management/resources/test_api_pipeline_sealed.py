@@ -187,3 +187,13 @@ def test_a_file_shorter_than_its_index_aborts_the_connection(console: Console, f
     for _ in range(50):
         console.clock.advance(0.01)
     assert transport.disconnected
+
+
+def test_a_segment_with_messages_that_are_not_confirmed_is_not_read_from_its_file(console: Console) -> None:
+    stream = console.gateway.vhost.queue_by_name["orders"]
+    assert isinstance(stream, Stream)
+    stream.log.durable_end = SEGMENT - 1
+    answer = ask(console, SEGMENT - 5, SEGMENT)
+    assert rows(answer) == list(range(SEGMENT - 5, SEGMENT - 1))
+    assert answer.headers["x-next-offset"] == str(SEGMENT - 1)
+    assert console.worker.requests == 1

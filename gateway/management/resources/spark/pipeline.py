@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 
 from gateway.access import Operation
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -23,6 +23,13 @@ from gateway.management.pipeline.streams import (
     readable_streams,
     require_readable_stream,
     whole_number,
+)
+from gateway.management.pipeline.vouched_range import (
+    OFFERED_COPIES,
+    VOUCHED,
+    VouchedRange,
+    encode_vouched,
+    parse_offer,
 )
 from gateway.management.super_streams import partitions_of
 from gateway.management.views.times import timestamp
@@ -57,11 +64,20 @@ def offset(call: Call, vhost: str) -> Fields:
 
 @routes.get("/pipeline/<vhost>/read", level=AccessLevel.USER)
 def read(call: Call, vhost: str) -> "Deferred[Download]":
-    """Return messages in Arrow's stream format; with ``incarnation`` only those of that stream."""
+    """Return messages in Arrow's stream format; with ``incarnation`` only those of that stream.
+
+    A node of the cluster that offers a fit copy gets the range that may be read there.
+    """
     stream = require_readable_stream(call, call.accessible_vhost(vhost), call.query.get("queue", ""))
     read_range = ReadRange(stream, whole_number(call, "from"), whole_number(call, "to"))
     if call.query.get("incarnation", stream.incarnation) != stream.incarnation:
         raise stream_recreated(stream.name, stream.incarnation)
+    place = call.context.log_place
+    if place is not None and place in parse_offer(call.headers.get(OFFERED_COPIES, "")):
+        read_range.require_there()
+        bounds = stream.log.id, stream.first_offset, stream.durable_end
+        vouched = VouchedRange(place, stream.vhost_name, stream.name, *bounds)
+        return succeed(Download.of_bytes(encode_vouched(vouched), {"Content-Type": VOUCHED}))
     return call.context.pipeline.reading.read(read_range)
 
 

@@ -33,6 +33,14 @@ from gateway.kernel.journal.changes import (
 from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.journal.stored_changes import message_of
 from gateway.kernel.messages.stored_message import StoredMessage
+from gateway.management.pipeline.vouched_range import (
+    LogPlace,
+    VouchedRange,
+    decode_vouched,
+    encode_offer,
+    encode_vouched,
+    parse_offer,
+)
 from gateway.node.cluster.cell_map import decode_question, encode_question
 from gateway_jetstream.client.addresses import parse_address
 from gateway_jetstream.client.conversation import NatsConversation
@@ -188,6 +196,17 @@ def _nodes(data: bytes) -> None:
     require(name is None or decode_instance(encode_instance(name)) == name, "a name is the same", name)
 
 
+def _ranges(data: bytes) -> None:
+    """A range is decoded or refused, and the same when it is encoded again; offers are bounded."""
+    vouched = attempt(ValueError, decode_vouched, data)
+    if not refused(vouched):
+        require_same("a range is the same", decode_vouched(encode_vouched(vouched)), vouched)
+    offered = parse_offer(text_of(data))
+    require(len(offered) <= data.count(b",") + 1, "an offer has no more copies than words", offered)
+    epochs = {place.cell: place.epoch for place in offered}
+    require(parse_offer(encode_offer(epochs)) == {LogPlace(*each) for each in epochs.items()}, "an offer is the same")
+
+
 def _settings(data: bytes) -> None:
     """Addresses, seeds and credentials are parsed or refused; no refusal repeats a secret."""
     text = text_of(data)
@@ -291,6 +310,16 @@ TARGETS: Final = (
             encode_checked({"http://10.0.0.1:8222": "n1"}),
         ),
         TOKENS,
+    ),
+    Target(
+        "cluster-ranges",
+        _ranges,
+        (
+            "gateway.management.pipeline.vouched_range:decode_vouched",
+            "gateway.management.pipeline.vouched_range:parse_offer",
+        ),
+        lambda: (encode_vouched(VouchedRange(LogPlace(1, 7), "/", "orders", 12, 0, 500)), b"1:7,2:9", b"1:,:7"),
+        (b"[1,7]", b'"first":', b'"place":', b"1:7", b","),
     ),
     Target(
         "cluster-settings",
