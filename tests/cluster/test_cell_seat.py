@@ -17,6 +17,7 @@ from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.settings.limits import ConnectionLimits
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
+from gateway.management.cells.cells import PlacedVhost
 from gateway.management.cells.definitions import DefinitionParts
 from gateway.management.cells.numbering import cell_of_number
 from gateway.node.cluster.cell_map import CellMap
@@ -178,11 +179,11 @@ def test_permissions_that_a_dead_leader_did_not_remove_are_removed_by_the_next_o
 def test_a_new_virtual_host_goes_to_the_cell_with_the_fewest_and_all_nodes_know_it(leaders: Leaders) -> None:
     leaders.lead(1)
     leaders.lead(2)
-    placed: list[int] = []
-    for name in ("x", "y"):
+    placed: list[PlacedVhost] = []
+    for name in ("x", "y", "y"):
         leaders.seats[1].place(name).addCallback(placed.append)
         leaders.settle()
-    assert placed == [2, 1]
+    assert placed == [PlacedVhost(2, True), PlacedVhost(1, True), PlacedVhost(1, False)]
     assert leaders.maps[2].cell_of("y") == 1
 
 

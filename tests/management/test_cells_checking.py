@@ -44,7 +44,7 @@ def alarm(node: str) -> Fields:
     return {"status": "failed", "reason": "There are alarms", "alarms": [{"node": node, "resource": "disk"}]}
 
 
-def checked(own: Reply, *answers: tuple[int, Fields] | None, needs_all: bool) -> Reply:
+def checked(own: Reply, *answers: tuple[int, Fields] | None, needs_all: bool, is_asked: bool = True) -> Reply:
     """Return the result of a check, after the time for answers."""
     clock, cells, results = Clock(), AnsweringCells(*answers), list[Reply]()
     request = Request(None, "GET", "/api/health/checks/x", [], "127.0.0.1", is_local=True)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def checked(own: Reply, *answers: tuple[int, Fields] | None, needs_all: bool) ->
     for waiting in run():  # type: ignore[no-untyped-call]
         if not waiting.called:
             clock.advance(6)
-    assert cells.asked == ["/api/health/checks/x"] * len(answers)
+    assert cells.asked == (["/api/health/checks/x"] * len(answers) if is_asked else [])
     return results[0]
 
 
@@ -77,6 +77,14 @@ def test_a_cell_that_says_nothing_fails() -> None:
     reason = "cell 2 of the cluster does not answer: it says nothing for 5 s"
     found = checked(Reply(200, OK), None, needs_all=True)
     assert (found.status, found.fields) == (503, {"status": "failed", "reason": reason, "cells": [2]})
+
+
+def test_a_check_that_the_first_cell_decides_waits_a_second_at_most() -> None:
+    found = checked(Reply(200, OK), None, needs_all=False)
+    reason = "cell 2 of the cluster does not answer: it says nothing for 1 s"
+    assert (found.status, found.fields) == (200, {"status": "ok", "failed_cells": [{"cell": 2, "reason": reason}]})
+    own = Reply(503, {"status": "failed"})
+    assert checked(own, None, needs_all=False, is_asked=False) is own
 
 
 def test_the_clients_of_other_cells_are_served_while_one_fails() -> None:

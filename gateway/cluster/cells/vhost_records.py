@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.cluster.errors import Unanswered
 from gateway.cluster.metadata import NEVER, Metadata, MetadataEntry, MetadataWatch, Revision, compare_and_set
@@ -33,6 +33,14 @@ class VhostPlace:
 
     cell: int
     state: VhostState = VhostState.MADE
+
+
+class MadeRecord(NamedTuple):
+    """The record of a virtual host after ``make``; ``is_new``: that call has written it."""
+
+    place: VhostPlace
+    revision: Revision
+    is_new: bool
 
 
 class VhostRecords:
@@ -102,20 +110,19 @@ class VhostRecords:
 
     # ---- Changes -------------------------------------------------------------------------------------------------
 
-    async def make(self, name: str, cell: int) -> tuple[VhostPlace, Revision]:
-        """Write the record of a new virtual host; return what counts, which another node may have written, and its
-        revision.
+    async def make(self, name: str, cell: int) -> MadeRecord:
+        """Write the record of a new virtual host; return what counts, which another node may have written.
 
         :raises Unanswered: if the engine does not answer.
         """
         for _ in range(_MOST_WRITES):
             known = self._places.get(name)
             if known is not None:
-                return known, self._entries[name].revision
+                return MadeRecord(known, self._entries[name].revision, False)
             place = VhostPlace(cell)
             revision = await self._written(name, place)
             if revision is not None:
-                return place, revision
+                return MadeRecord(place, revision, True)
         raise Unanswered(f"the record of vhost '{name}' has another revision with each attempt to write it")
 
     async def mark_deleting(self, name: str) -> None:

@@ -56,7 +56,7 @@ class MigrationParts:
         """Note a record of the source."""
         if isinstance(record, Put):
             self._note_entity(record.entity)
-        elif isinstance(record, Enqueued):
+        elif isinstance(record, Enqueued) and len(self._cells) > 1:
             contents = self._contents[self._cell_of_id(record.queue_id)]
             if not contents or contents[-1] != record.message_id:
                 contents.append(record.message_id)

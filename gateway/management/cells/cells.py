@@ -1,12 +1,19 @@
 """The cells of a cluster, as the HTTP API of one of their leaders uses them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
     from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
+
+
+class PlacedVhost(NamedTuple):
+    """The cell of a virtual host; ``is_new``: it did not exist before, in no cell."""
+
+    cell: int
+    is_new: bool
 
 
 class Cells(Protocol):
@@ -46,8 +53,11 @@ class Cells(Protocol):
         """Return the cells of new virtual hosts: the wanted ones, else those with the fewest, the new ones included."""
         ...
 
-    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":
-        """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know."""
+    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[PlacedVhost]":
+        """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know.
+
+        It may have been made in another one meanwhile.
+        """
         ...
 
     def forget_placed(self, vhost: str) -> None:

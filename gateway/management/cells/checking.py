@@ -20,6 +20,9 @@ _FAILED: Final = 503
 #: How long a check waits for the leader of another cell, in seconds.
 _ANSWER_S: Final = 5.0
 
+#: The same for a check that the first cell decides: load balancers wait for seconds at most.
+_SHORTLY_S: Final = 1.0
+
 
 def joined_check(
     own: Reply, cells: Cells, request: Request, principal: Principal, reactor: Any, *, needs_all: bool
@@ -31,11 +34,13 @@ def joined_check(
     """
     failed: dict[int, Fields] = {}
     if own.status != _OK and isinstance(own.fields, dict):
+        if not needs_all:
+            return own
         failed[cells.own] = own.fields
-    question = question_of(request, principal)
-    answers = {cell: asked(cells, cell, question).addTimeout(_ANSWER_S, reactor) for cell in cells.others}
+    question, limit_s = question_of(request, principal), _ANSWER_S if needs_all else _SHORTLY_S
+    answers = {cell: asked(cells, cell, question).addTimeout(limit_s, reactor) for cell in cells.others}
     for cell, answer in answers.items():
-        fields = yield from _failure(cell, answer)
+        fields = yield from _failure(cell, answer, limit_s)
         if fields is not None:
             failed[cell] = fields
     if not failed:
@@ -46,7 +51,9 @@ def joined_check(
     return Reply(own.status, {**(own.fields if isinstance(own.fields, dict) else {}), "failed_cells": reasons})
 
 
-def _failure(cell: int, answer: "Deferred[tuple[int, bytes]]") -> "Generator[Deferred[None], None, Fields | None]":
+def _failure(
+    cell: int, answer: "Deferred[tuple[int, bytes]]", limit_s: float
+) -> "Generator[Deferred[None], None, Fields | None]":
     """Return why a check has failed in a cell; ``None`` if it has not."""
     try:
         status, body = yield from settled(answer)
@@ -54,7 +61,7 @@ def _failure(cell: int, answer: "Deferred[tuple[int, bytes]]") -> "Generator[Def
     except HttpError as error:
         reason = str(error.reason)
     except Late:
-        reason = f"cell {cell} of the cluster does not answer: it says nothing for {_ANSWER_S:.0f} s"
+        reason = f"cell {cell} of the cluster does not answer: it says nothing for {limit_s:.0f} s"
     return {"status": "failed", "reason": reason}
 
 

@@ -14,7 +14,7 @@ from gateway.definitions import check, steps_of
 from gateway.definitions.validation import validate
 from gateway.kernel.errors import GatewayError
 from gateway.management.cells.asking import asked, awaited, question_by
-from gateway.management.cells.cells import Cells
+from gateway.management.cells.cells import Cells, PlacedVhost
 from gateway.management.cells.definitions import planned_cells, split
 from gateway.management.http.call import Call
 from gateway.management.http.errors import HttpError, busy
@@ -47,11 +47,12 @@ def importing(call: Call, cells: Cells, document: Fields, *, only_checks: bool) 
     if only_checks:
         return
     yield from hash_passwords(own, call.context.passwords)
+    new: list[str] = []
     try:
-        yield from placing(cells, planned)
+        yield from placing(cells, planned, new)
         yield from steps_of(own, call.broker, _SOURCE, "/", parts.elsewhere)
     except (GatewayError, HttpError):
-        for name in planned:
+        for name in new:
             cells.forget_placed(name)
         raise
     yield from _applied_by_others(ask, parts.others, cells.own)
@@ -84,13 +85,13 @@ def _with_reason(error: HttpError, reason: str) -> HttpError:
     return HttpError(error.status, error.error or "bad_request", reason)
 
 
-def placing(cells: Cells, planned: Mapping[str, int]) -> Steps:
-    """Write the records of new virtual hosts, and wait until all nodes know them.
+def placing(cells: Cells, planned: Mapping[str, int], new: list[str]) -> Steps:
+    """Write the records of new virtual hosts, and wait until all nodes know them; ``new`` gets the names of those.
 
     :raises HttpError: if one was made in another cell meanwhile.
     """
     for name, cell in planned.items():
-        placed: list[Any] = []  # Any: a number, or a failure of Twisted, which has no type
+        placed: list[Any] = []  # Any: the place, or a failure of Twisted, which has no type
         done: Deferred[None] = Deferred()
 
         def note(outcome: object, placed: list[Any] = placed, done: "Deferred[None]" = done) -> None:
@@ -99,10 +100,13 @@ def placing(cells: Cells, planned: Mapping[str, int]) -> Steps:
 
         cells.place(name, cell).addBoth(note)
         yield done
-        if not isinstance(placed[0], int):
-            raise placed[0].value
-        if placed[0] != cell:
-            raise busy(f"vhost '{name}' was made in cell {placed[0]} of the cluster meanwhile; import again")
+        place = placed[0]
+        if not isinstance(place, PlacedVhost):
+            raise place.value
+        if place.is_new:
+            new.append(name)
+        if place.cell != cell:
+            raise busy(f"vhost '{name}' was made in cell {place.cell} of the cluster meanwhile; import again")
 
 
 def asking_for(call: Call, cells: Cells) -> Ask:

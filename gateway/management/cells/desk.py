@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from gateway.access import Principal
 from gateway.management.cells.asking import asked, question_of, target_of
 from gateway.management.cells.cell_answer import unavailable
-from gateway.management.cells.cells import Cells
+from gateway.management.cells.cells import Cells, PlacedVhost
 from gateway.management.cells.checking import joined_check
 from gateway.management.cells.definitions import joined_export
 from gateway.management.cells.joining import joined_list, joined_listing, joined_overview
@@ -101,8 +101,15 @@ class CellDesk:
             perform()  # its record follows: one without a record is in the first cell
             return
 
-        def placed() -> None:
-            self._pass_on(cell, request, principal, refused=lambda: self._cells.forget_placed(name))
+        def placed(place: PlacedVhost) -> None:
+            def refused() -> None:
+                if place.is_new:
+                    self._cells.forget_placed(name)
+
+            if place.cell == self._cells.own:  # it was made here meanwhile
+                perform()
+            else:
+                self._pass_on(place.cell, request, principal, refused=refused)
 
         placing = place_vhost(self._context, self._cells, name, cell, principal.name, placed)
         placing.addErrback(partial(self._failed, request))

@@ -6,7 +6,7 @@ from twisted.internet.defer import Deferred
 
 from gateway.kernel.broker.entity_checks import require_valid_vhost
 from gateway.kernel.journal.records.access import PermissionRecord
-from gateway.management.cells.cells import Cells
+from gateway.management.cells.cells import Cells, PlacedVhost
 from gateway.management.context import ApiContext
 
 
@@ -17,17 +17,20 @@ def grant_all(context: ApiContext, vhost: str, user: str) -> None:
 
 
 def place_vhost(
-    context: ApiContext, cells: Cells, name: str, cell: int, user: str, placed: Callable[[], None]
+    context: ApiContext, cells: Cells, name: str, cell: int, user: str, placed: Callable[[PlacedVhost], None]
 ) -> "Deferred[None]":
     """Write the record of a new virtual host of another cell, and grant its creator everything; then call ``placed``.
+
+    If it was made meanwhile, its creator has granted what is granted.
 
     :raises Refused: if there can be no such virtual host.
     """
     require_valid_vhost(name, "", (), "")
 
-    def made(_: int) -> None:
-        grant_all(context, name, user)
-        context.touch()
-        placed()
+    def made(place: PlacedVhost) -> None:
+        if place.is_new:
+            grant_all(context, name, user)
+            context.touch()
+        placed(place)
 
     return cells.place(name, cell).addCallback(made)

@@ -21,6 +21,7 @@ from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
+from gateway.management.cells.cells import PlacedVhost
 from gateway.management.cells.definitions import DefinitionParts, planned_cells, split, without_vhosts
 from gateway.management.cells.numbering import first_number
 from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
@@ -255,16 +256,16 @@ class CellSeat:
         without_record = [name for name in self._own_vhosts() if self._map.cell_of(name) is None]
         return self._map.spread(wanted, {self.own: len(without_record)})
 
-    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[int]":
+    def place(self, vhost: str, wanted: int | None = None) -> "Deferred[PlacedVhost]":
         """Choose the cell of a new virtual host, perhaps the wanted one; return it once all nodes know."""
         return Deferred.fromCoroutine(self._placing(vhost, wanted or self.emptiest()))
 
-    async def _placing(self, vhost: str, cell: int) -> int:
-        place, revision = await self._map.vhosts.make(vhost, cell)
+    async def _placing(self, vhost: str, cell: int) -> PlacedVhost:
+        made = await self._map.vhosts.make(vhost, cell)
         known: Deferred[None] = Deferred()
-        self._map.when_vhost_known(revision, lambda: known.callback(None))
+        self._map.when_vhost_known(made.revision, lambda: known.callback(None))
         await known
-        return place.cell
+        return PlacedVhost(made.place.cell, made.is_new)
 
     def forget_placed(self, vhost: str) -> None:
         """Delete the record of a virtual host that was placed and is not made after all."""

@@ -70,7 +70,7 @@ class DefinitionsDelivery:
     def _delivering(self) -> "Generator[Deferred[None] | None, None, None]":
         own, known = self._cells.own, self._cells.cell_of
         elsewhere = {name: cell for name, cell in self._planned.items() if cell != own and known(name) is None}
-        yield from placing(self._cells, elsewhere)
+        yield from placing(self._cells, elsewhere, [])
         parts = yield from split(self._cells, self._document, {}, self._default_vhost)
         for cell, part in parts.others.items():
             if cell not in self._taken:

@@ -219,7 +219,7 @@ async def _place(vhosts: VhostRecords, sources: Sequence[MigrationSource]) -> No
     """Write the records of the virtual hosts. :raises ClusterMismatch: if one has another one already."""
     for source in sources:
         for name, cell in source.parts.cell_by_vhost.items():
-            place, _ = await vhosts.make(name, cell)
+            place = (await vhosts.make(name, cell)).place
             if place != VhostPlace(cell):
                 raise ClusterMismatch(f"vhost '{name}' of {source.directory} is in cell {place.cell} already")
 
