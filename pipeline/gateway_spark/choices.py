@@ -12,7 +12,10 @@ Reader: TypeAlias = Callable[[str], Any]
 """Parses the text of an option; raises ``ValueError`` with the permitted values."""
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_DURATION: Final = re.compile(r"(\d{1,18})\s*(ms|s|m|h|d)")
+
+#: The longest duration, a hundred years: Spark counts intervals in microseconds, and dates end in the year 9999.
+LONGEST_D: Final = 36_500
 _MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s)://\S+")
 
 
@@ -42,7 +45,10 @@ def duration_s(value: str) -> float:
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         raise ValueError("a number with ms, s, m, h or d, such as 15m")
-    return int(match[1]) * _UNITS_S[match[2]]
+    seconds = int(match[1]) * _UNITS_S[match[2]]
+    if seconds > LONGEST_D * _UNITS_S["d"]:
+        raise ValueError(f"at most {LONGEST_D}d")
+    return seconds
 
 
 def moment_ms(value: str) -> int:

@@ -53,6 +53,12 @@ class PartitionLine:
         return f"{name}: at {at}, of {self.stream.next}: {self.stream.next - at} to go{lost}"
 
 
+def batch_done(checkpoint: Path) -> int | None:
+    """Return the number of the last complete batch of a checkpoint, or ``None``."""
+    done = _batches(checkpoint / "commits")
+    return done[-1] if done else None
+
+
 def query_id(checkpoint: Path) -> str | None:
     """Return the id of the query of this checkpoint, or ``None`` if there is none."""
     try:

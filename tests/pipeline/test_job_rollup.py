@@ -116,19 +116,62 @@ def hourly(*hours: int) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize(("late", "code"), [("warn", 0), ("fail", 1)])
-def test_readings_later_than_the_watermark_are_reported(
-    spark: SparkSession, tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str], late: str, code: int
+def late_readings() -> list[bytes]:
+    """Hours of two days after those of the fifth. In steps of three, Spark drops 4, 5, 30 and 31: three groups."""
+    return hourly(0, 100, 101, 1, 2, 3, 4, 5, 30, 31, 102, 103)
+
+
+LATE = "4 messages were later than the watermark of 10 minutes and are missing: use a longer --watermark"
+
+
+@pytest.mark.parametrize(("late", "code"), [(["--late", "warn"], 0), (["--late", "fail"], 1), ([], 1)], ids=str)
+def test_each_message_later_than_the_watermark_is_reported(
+    spark: SparkSession, tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str], late: list[str], code: int
 ) -> None:
-    with broker_with(hourly(0, 100, 101, 1, 2, 102)) as broker:
-        steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--late", late]
+    with broker_with(late_readings()) as broker:
+        steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=3", *late]
         assert run(tmp_path, *from_stream(broker, *steps)) == code
-    printed = capsys.readouterr()
-    complaint = "2 readings were later than the watermark of 10 minutes and are missing"
-    assert complaint in (printed.out if late == "warn" else printed.err)
-    if late == "warn":
-        assert json.loads((tmp_path / "run.json").read_text())["warnings"] == [complaint]
-        assert complaint in (tmp_path / "report.html").read_text()
+        printed = capsys.readouterr()
+        assert (LATE in printed.out, LATE in printed.err) == (True, bool(code))
+        noted = json.loads((tmp_path / "run.json").read_text())
+        assert noted["figures"]["late messages"] == 4
+        assert LATE in (tmp_path / "report.html").read_text()
+        assert run(tmp_path, *from_stream(broker, *steps)) == 0
+
+
+def test_late_messages_of_a_batch_that_is_repeated_are_counted_once(
+    spark: SparkSession, tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with broker_with(late_readings()) as broker:
+        steps = from_stream(broker, "--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=10")
+        broker.declare(QUEUE, 0, 10)
+        assert run(tmp_path, *steps) == 0
+        last = max((Path(checkpoint) / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        last.unlink()
+        (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+        assert run(tmp_path, *steps) == 0
+    assert "later than the watermark" not in capsys.readouterr().out
+
+
+def test_a_message_that_is_late_for_some_of_its_windows_is_missing_in_those(
+    spark: SparkSession, tmp_path: Path, checkpoint: str
+) -> None:
+    """Hour 95 is in the windows that begin with hours 72 and 84; the one that ends with hour 96 is closed."""
+    with broker_with(hourly(0, 100, 101, 102, 95, 103)) as broker:
+        steps = ["--checkpoint", checkpoint, "--option", "maxOffsetsPerTrigger=2", "--slide", "12h", "--late", "warn"]
+        assert run(tmp_path, *from_stream(broker, *steps)) == 0
+    assert json.loads((tmp_path / "run.json").read_text())["figures"]["late messages"] == 1
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_messages_without_a_time_are_reported(
+    spark: SparkSession, tmp_path: Path, checkpoint: str, follows: bool
+) -> None:
+    with broker_with([*hourly(1, 2), b"{}", b"no json", b'{"time_hour": "soon"}']) as broker:
+        steps = ["--checkpoint", checkpoint] if follows else []
+        assert run(tmp_path, *from_stream(broker, *steps)) == 0
+    noted = json.loads((tmp_path / "run.json").read_text())
+    assert noted["warnings"] == ["3 messages have no time in $.time_hour and are missing"]
 
 
 def test_a_longer_watermark_includes_later_readings(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
@@ -190,6 +233,9 @@ def test_an_error_is_printed_in_one_line(
 
 NO_WORDS = [
     (["--window", "soon"], "it must be a number with ms, s, m, h or d, such as 15m, not 'soon'"),
+    (["--window", "0s"], "it must be longer than 0, not '0s'"),
+    (["--watermark", "36501d"], "it must be at most 36500d, not '36501d'"),
+    (["--window", "99999999999 weeks"], "it must be at most 36500d, not '99999999999 weeks'"),
     (["--watermark", "1 month"], "it must be a number with ms, s, m, h or d, such as 15m, not '1 month'"),
     (["--since", "yesterday"], "it must be milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"),
     (["--master", "spark:7077"], "it must be local[N], spark://host:port, yarn or k8s://..., not 'spark:7077'"),
@@ -223,8 +269,32 @@ def test_every_master_of_spark_is_accepted(master: str) -> None:
     assert parser_of(JOB).parse_args([*FIELDS, "--master", master]).master == master
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90m", "5400 seconds"), ("1 day", "1 day"), ("2 Hours 5 minutes", None)]
-)
-def test_an_interval_may_have_sparks_syntax(text: str, seconds: str | None) -> None:
-    assert parser_of(JOB).parse_args([*FIELDS, "--window", text]).window == (seconds or text)
+INTERVALS = [
+    ("90m", "90 minutes"),
+    ("60m", "1 hour"),
+    ("30d", "30 days"),
+    ("400d", "400 days"),
+    ("36500d", "36500 days"),
+    ("1000001s", "1000001 seconds"),
+    ("1500ms", "1500 milliseconds"),
+    ("1 day", "1 day"),
+    ("2 weeks", "14 days"),
+    ("2 Hours 5 minutes", "125 minutes"),
+    ("interval 1 second 5 microseconds", "1000005 microseconds"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), INTERVALS)
+def test_an_interval_is_written_in_the_largest_whole_unit(text: str, shown: str) -> None:
+    options = parser_of(JOB).parse_args([*FIELDS, "--window", text, "--watermark", text, "--slide", text])
+    assert (options.window, options.watermark, options.slide) == (shown, shown, shown)
+
+
+def test_months_of_window_and_years_of_watermark_are_rolled_up(
+    spark: SparkSession, tmp_path: Path, checkpoint: str
+) -> None:
+    long = ["--window", "30d", "--slide", "15d", "--watermark", "400d", "--every", "12d"]
+    with broker_with(hourly(0, 100, 700)) as broker:
+        assert run(tmp_path, *from_stream(broker, "--checkpoint", checkpoint, *long)) == 0
+    windows = ResultTables(tmp_path)["windows"]
+    assert windows[windows["field"] == "temp"]["count"].sum() == 6

@@ -35,10 +35,14 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The result of a run: figures for the summary, by name, and warnings for the user."""
+    """The result of a run: figures for the summary, by name, and warnings for the user.
+
+    ``failure`` is the warning for which the run fails, after its results were written.
+    """
 
     figures: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

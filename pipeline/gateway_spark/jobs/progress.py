@@ -13,6 +13,7 @@ class ProgressPrinter:
         self._out = out if out is not None else sys.stdout
         self._clock = clock
         self._begun = clock()
+        self._warned: set[str] = set()
 
     @property
     def seconds(self) -> float:
@@ -24,5 +25,7 @@ class ProgressPrinter:
         print(f"{self.seconds:7.1f} s  {line}", file=self._out, flush=True)
 
     def warn(self, line: str) -> None:
-        """Write a warning."""
-        self.say(f"WARNING: {line}")
+        """Write a warning, once."""
+        if line not in self._warned:
+            self._warned.add(line)
+            self.say(f"WARNING: {line}")

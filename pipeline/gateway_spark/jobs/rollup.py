@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import pandas
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
-from gateway_spark.errors import PipelineError
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun
 from gateway_spark.jobs.running import main
-from gateway_spark.jobs.streaming import run_query
-from gateway_spark.jobs.updates import Updates
-from gateway_spark.jobs.words import fields, interval, share
+from gateway_spark.jobs.streaming import OBSERVED, BatchCounts, run_query
+from gateway_spark.jobs.updates import Updates, places_in
+from gateway_spark.jobs.words import delay, fields, interval, share
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
+from gateway_spark.status import batch_done
 from gateway_spark.transforms.columns import label_of
 from gateway_spark.transforms.rollup import PERCENTILES, rollup
 
@@ -41,9 +41,10 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--window", type=interval, default="1 hour", help="the length of a window (default: 1h)")
     parser.add_argument("--slide", type=interval, help="interval between windows (default: the window's length)")
     parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)")
-    late_help = "for a stream: the longest delay of readings, by their own time (default: 10m)"
-    parser.add_argument("--watermark", type=interval, default="10 minutes", help=late_help)
-    parser.add_argument("--late", choices=("warn", "fail"), default="warn", help="if any are later (default: warn)")
+    watermark_help = "with --checkpoint: the longest delay of messages, by their own time (default: 10m)"
+    parser.add_argument("--watermark", type=delay, default="10 minutes", help=watermark_help)
+    late_help = "if messages are later and missing (default: fail, with --continuous warn)"
+    parser.add_argument("--late", choices=("warn", "fail"), help=late_help)
     parser.add_argument("--percentile", type=share, action="append", help="in percent (repeat; default: 50 and 95)")
     checkpoint_help = "directory of the position in a stream, where the next run continues"
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint_help)
@@ -53,11 +54,17 @@ def perform(run: JobRun) -> JobOutcome:
     """Roll up the new messages of a stream since its checkpoint, or everything at once."""
     if inputs.follows(run.options):
         return _follow(run)
-    rows = run.outputs.write(WINDOWS, windows_of(inputs.messages(run), run.options))
-    return JobOutcome({"windows": rows})
+    messages = inputs.messages(run)
+    # Spark observes nothing if it knows beforehand that there is no row, and fails when asked.
+    observation = None if messages.isEmpty() else Observation(OBSERVED)
+    rows = run.outputs.write(WINDOWS, windows_of(messages, run.options, observed=observation))
+    timeless = 0 if observation is None else observation.get["timeless"]
+    return JobOutcome({"windows": rows}, _timeless(timeless, run.options))
 
 
-def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = None) -> DataFrame:
+def windows_of(
+    messages: DataFrame, options: Namespace, watermark: str | None = None, observed: str | Observation | None = None
+) -> DataFrame:
     """Return the roll-up that the options select."""
     return rollup(
         messages,
@@ -68,6 +75,7 @@ def windows_of(messages: DataFrame, options: Namespace, watermark: str | None = 
         time=options.time,
         watermark=watermark,
         percentiles=options.percentile or PERCENTILES,
+        observed=observed,
     )
 
 
@@ -75,27 +83,70 @@ def _follow(run: JobRun) -> JobOutcome:
     """Roll up messages since the checkpoint; with ``--continuous`` update the results after each batch."""
     updates = Updates(run.outputs, _by(run.options), run.options.checkpoint)
     updates.begin()
+    late = Lateness(run, updates)
 
     def write(changed: DataFrame, batch: int) -> None:
         updates.write(changed, batch)
         if run.options.continuous:
-            run.conclude(_merged(run, updates))
+            run.conclude(late.outcome(batch))
 
-    results = windows_of(inputs.message_stream(run), run.options, run.options.watermark)
-    lateness = run_query(results, write, run.options, run.progress)
-    outcome = _merged(run, updates)
-    if not lateness.dropped:
-        return outcome
-    complaint = f"{lateness.dropped} readings were later than the watermark of {run.options.watermark} and are missing"
-    if run.options.late == "fail":
-        raise PipelineError(complaint)
-    return JobOutcome(outcome.figures, (complaint,))
+    results = windows_of(inputs.message_stream(run), run.options, run.options.watermark, OBSERVED)
+    run_query(results, write, run.options, run.progress, late.counts, late.is_over)
+    return late.outcome()
 
 
-def _merged(run: JobRun, updates: Updates) -> JobOutcome:
-    """Merge all updates into the windows."""
-    windows = updates.latest(run.spark)
-    return JobOutcome({"windows": 0 if windows is None else run.outputs.write(WINDOWS, windows)})
+class Lateness:
+    """The messages that a run has read and that are in no window, because they were later than the watermark.
+
+    Spark counts dropped groups of messages, not messages. So they are what remains of those that were read.
+    """
+
+    def __init__(self, run: JobRun, updates: Updates) -> None:
+        self.counts = BatchCounts()
+        self._run = run
+        self._updates = updates
+        options = run.options
+        done = None if options.checkpoint is None else batch_done(options.checkpoint)
+        self._before = 0 if done is None else updates.places(run.spark, done + 1)
+        self._after_batch = (done, self._before)
+        self._fails = (options.late or ("warn" if options.continuous else "fail")) == "fail"
+        self._failure: str | None = None
+
+    def is_over(self) -> bool:
+        """Return whether the run has failed."""
+        return self._failure is not None
+
+    def outcome(self, batch: int | None = None) -> JobOutcome:
+        """Merge the updates into the windows; return the figures, with the messages that were late.
+
+        During a ``batch`` the metrics are those of the batches before it.
+        """
+        windows = self._updates.latest(self._run.spark)
+        figures = {"windows": 0 if windows is None else self._run.outputs.write(WINDOWS, windows)}
+        written = self._run.outputs.read(self._run.spark, WINDOWS) if figures["windows"] else None
+        places = 0 if written is None else places_in(written)
+        read = self.counts.total(batch)
+        counted = places if batch is None else self._after_batch[1]
+        self._after_batch = (batch, places)
+        late = read.places - (counted - self._before)
+        warnings = _timeless(read.timeless, self._run.options)
+        if late <= 0:
+            return JobOutcome(figures, warnings)
+        complaint = _late(late, self._run.options)
+        self._failure = complaint if self._fails else None
+        return JobOutcome(figures | {"late messages": late}, (complaint, *warnings), self._failure)
+
+
+def _late(count: int, options: Namespace) -> str:
+    several = ", each counted for each of its windows," if options.slide not in (None, options.window) else ""
+    return (
+        f"{count:,} messages{several} were later than the watermark of {options.watermark} and are missing: "
+        "use a longer --watermark, with another --checkpoint and --out, to include them"
+    )
+
+
+def _timeless(count: int, options: Namespace) -> tuple[str, ...]:
+    return (f"{count:,} messages have no time in {options.time} and are missing",) if count else ()
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:

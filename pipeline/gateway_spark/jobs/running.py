@@ -87,6 +87,8 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
 
         outcome = job.perform(JobRun(spark, options, outputs, progress, conclude))
         conclude(outcome)
+        if outcome.failure is not None:
+            raise PipelineError(outcome.failure)
         if not options.continuous:
             return outcome
         pause(options.every)

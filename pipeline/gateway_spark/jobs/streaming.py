@@ -1,15 +1,22 @@
-"""A streaming query that passes each micro-batch to a function, reports its progress, and counts late rows."""
+"""A streaming query that passes each micro-batch to a function, reports its progress, and sums its metrics."""
 
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway_spark.jobs.interruption import noted_interrupts
 from gateway_spark.jobs.progress import ProgressPrinter
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+#: The name of the metrics, see `gateway_spark.transforms.rollup`.
+OBSERVED: Final = "messages"
 
 #: Interval between two checks of the query, in seconds.
 LOOK_S: Final = 1
@@ -18,22 +25,31 @@ LOOK_S: Final = 1
 BRIEFLY_S: Final = 0.05
 
 
-class Lateness:
-    """The number of rows dropped because they were later than the watermark; each batch is counted once."""
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The messages that a query has read: the number of windows they belong to, and those without a time."""
+
+    places: int = 0
+    timeless: int = 0
+
+
+class BatchCounts:
+    """The metrics of each batch, counted once."""
 
     def __init__(self) -> None:
-        self._dropped_by_batch: dict[int, int] = {}
+        self._observed_by_batch: dict[int, Observed] = {}
 
-    @property
-    def dropped(self) -> int:
-        """The total so far."""
-        return sum(self._dropped_by_batch.values())
+    def total(self, end: int | None = None) -> Observed:
+        """Return the sum over all batches, or over those before ``end``."""
+        counted = [each for batch, each in self._observed_by_batch.items() if end is None or batch < end]
+        return Observed(sum(each.places for each in counted), sum(each.timeless for each in counted))
 
-    def see(self, progress: dict[str, Any]) -> bool:
+    def see(self, progress: "StreamingQueryProgress") -> bool:
         """Process the progress of a batch; return whether the batch is new."""
-        batch, operators = progress["batchId"], progress.get("stateOperators", ())
-        is_new = batch not in self._dropped_by_batch
-        self._dropped_by_batch[batch] = sum(each.get("numRowsDroppedByWatermark", 0) for each in operators)
+        batch, metrics = progress["batchId"], progress["observedMetrics"].get(OBSERVED)
+        is_new = batch not in self._observed_by_batch
+        if metrics is not None:
+            self._observed_by_batch[batch] = Observed(metrics["places"], metrics["timeless"])
         return is_new
 
 
@@ -42,26 +58,30 @@ def run_query(
     write: Callable[[DataFrame, int], None],
     options: Namespace,
     progress: ProgressPrinter,
-) -> Lateness:
-    """Run a query in update mode: to the present end, or with ``--continuous`` until it is interrupted.
+    counts: BatchCounts,
+    is_over: Callable[[], bool],
+) -> None:
+    """Run a query in update mode: to the present end, or with ``--continuous`` until it is interrupted or over.
 
     If the driver was killed before Spark recorded the end of a batch, ``write`` gets it again with the same number.
     """
     writer = results.writeStream.outputMode("update").foreachBatch(write)
     if options.checkpoint is not None:
         writer = writer.option("checkpointLocation", str(options.checkpoint.absolute()))
-    trigger = {"processingTime": f"{options.every:g} seconds"} if options.continuous else {"availableNow": True}
-    lateness = Lateness()
+    trigger = (
+        {"processingTime": f"{round(options.every * 1000)} milliseconds"}
+        if options.continuous
+        else {"availableNow": True}
+    )
     with noted_interrupts() as interruption:
         query = writer.trigger(**trigger).start()
         try:
-            while not interruption.is_asked and not query.awaitTermination(LOOK_S):
-                _look(query, lateness, progress)
+            while not interruption.is_asked and not is_over() and not query.awaitTermination(LOOK_S):
+                _look(query, counts, progress)
             _end_batch(query)
-            _look(query, lateness, progress)
+            _look(query, counts, progress)
         finally:
             query.stop()
-    return lateness
 
 
 def _end_batch(query: StreamingQuery) -> None:
@@ -76,9 +96,9 @@ def _last_batch(query: StreamingQuery) -> int | None:
     return None if last is None else int(last["batchId"])
 
 
-def _look(query: StreamingQuery, lateness: Lateness, progress: ProgressPrinter) -> None:
+def _look(query: StreamingQuery, counts: BatchCounts, progress: ProgressPrinter) -> None:
     """Report the progress of the query since the last check."""
     for batch in query.recentProgress:
-        if lateness.see(batch) and batch["numInputRows"]:
+        if counts.see(batch) and batch["numInputRows"]:
             rate = batch.get("processedRowsPerSecond") or 0.0
             progress.say(f"batch {batch['batchId']}: {batch['numInputRows']} messages, {rate:,.0f} a second")

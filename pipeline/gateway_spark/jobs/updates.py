@@ -32,6 +32,12 @@ QUERY_FILE: Final = "_query"
 FOLD: Final = 16
 
 
+def places_in(windows: DataFrame) -> int:
+    """Return the number of messages in windows; each field has all of them."""
+    by_field = windows.groupBy("field").agg(F.sum("messages").alias("messages")).agg(F.max("messages")).first()
+    return 0 if by_field is None or by_field[0] is None else int(by_field[0])
+
+
 class Updates:
     """The updates in one directory of results. ``by`` identifies devices; ``checkpoint`` identifies the query."""
 
@@ -76,6 +82,18 @@ class Updates:
         """Return all windows with their latest values, or ``None`` if there are none."""
         written = self._outputs.read(spark, UPDATES)
         return None if written is None else latest(written, self._by)
+
+    def places(self, spark: SparkSession, end: int | None = None) -> int:
+        """Return the number of messages in windows, each counted once for each of its windows.
+
+        With ``end`` it is that after the batches before ``end``, as far as their parts still exist.
+        """
+        written = self._outputs.read(spark, UPDATES)
+        if written is None:
+            return 0
+        if end is not None:
+            written = written.where(F.col(PART) < end)
+        return places_in(latest(written, self._by))
 
     def _folded(self, changed: DataFrame, batch: int) -> DataFrame:
         """Return all windows including this batch."""

@@ -11,10 +11,20 @@ from gateway_spark.transforms.columns import label_of
 
 T = TypeVar("T")
 
-#: An interval in Spark's syntax.
-_INTERVAL: Final = re.compile(
-    r"(interval\s+)?(\d+\s+(microsecond|millisecond|second|minute|hour|day|week)s?(\s+|$))+", re.IGNORECASE
-)
+#: The units of Spark's syntax in microseconds, the largest first.
+_UNITS_US: Final = {
+    "week": 7 * 86_400_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
+
+#: An interval in Spark's syntax, and one of its terms.
+_TERM: Final = rf"(\d{{1,18}})\s+({'|'.join(_UNITS_US)})s?(?:\s+|$)"
+_INTERVAL: Final = re.compile(rf"(interval\s+)?({_TERM})+", re.IGNORECASE)
 
 
 def duration_s(text: str) -> float:
@@ -22,11 +32,36 @@ def duration_s(text: str) -> float:
     return _read(choices.duration_s, text)
 
 
+def delay(text: str) -> str:
+    """Parse a duration, or an interval in Spark's syntax such as ``1 hour``; return Spark's syntax.
+
+    The unit is the largest with a whole number: ``5400s`` is ``90 minutes``.
+    """
+    micros = _micros(text)
+    if micros > choices.LONGEST_D * _UNITS_US["day"]:
+        raise ArgumentTypeError(f"it must be at most {choices.LONGEST_D}d, not '{text}'")
+    unit = next(name for name, size in _UNITS_US.items() if name != "week" and micros % size == 0)
+    number = micros // _UNITS_US[unit]
+    return f"{number} {unit}{'' if number == 1 else 's'}"
+
+
 def interval(text: str) -> str:
-    """Parse a duration, or an interval in Spark's syntax such as ``1 hour``; return Spark's syntax."""
+    """Parse a duration as `delay` does, but not zero."""
+    found = delay(text)
+    if micros_of(found) == 0:
+        raise ArgumentTypeError(f"it must be longer than 0, not '{text}'")
+    return found
+
+
+def micros_of(interval: str) -> int:
+    """Return the microseconds of an interval in Spark's syntax."""
+    return sum(int(number) * _UNITS_US[unit.lower()] for number, unit in re.findall(_TERM, interval, re.IGNORECASE))
+
+
+def _micros(text: str) -> int:
     if _INTERVAL.fullmatch(text.strip()):
-        return text
-    return f"{_read(choices.duration_s, text):g} seconds"
+        return micros_of(text.strip())
+    return round(_read(choices.duration_s, text) * 1e6)
 
 
 def master(text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from gateway_spark.transforms.columns import label_of, number_of, text_of, time_of
@@ -23,20 +23,30 @@ def rollup(
     time: str = "timestamp",
     watermark: str | None = None,
     percentiles: Sequence[float] = PERCENTILES,
+    observed: str | Observation | None = None,
 ) -> DataFrame:
     """Return a row for each device, window and field.
 
     ``fields`` maps the name of a field to its location (`gateway_spark.transforms.columns`), ``by`` identifies
     devices, ``time`` is the time of a reading. Columns: the devices', ``window_start``, ``window_end``, ``field``,
     ``messages`` (all), ``count`` (those with the field), ``min``, ``max``, ``avg``, ``p50`` and so on. With a
-    ``watermark``, which a stream needs, later readings are dropped, and Spark counts them.
+    ``watermark``, which a stream needs, later readings are dropped.
+
+    ``observed`` names metrics of Spark: ``places``, the number of windows that all messages belong to, late or not, and
+    ``timeless``, the number of messages without a time, which belong to no window.
     """
     devices = [label_of(name) for name in by]
     readings = messages.select(
         *(text_of(name).alias(label) for name, label in zip(by, devices, strict=True)),
         time_of(time).alias("time"),
-        F.explode(_fields(fields)).alias("reading"),
+        _fields(fields).alias("readings"),
     )
+    if observed is not None:
+        places = F.coalesce(F.sum(_windows_at("time", window, slide or window)), F.lit(0)).cast("long")
+        readings = readings.observe(
+            observed, places.alias("places"), F.count_if(F.col("time").isNull()).alias("timeless")
+        )
+    readings = readings.select(*devices, "time", F.explode("readings").alias("reading"))
     if watermark is not None:
         readings = readings.withWatermark("time", watermark)
     windows = readings.groupBy(*devices, F.window("time", window, slide), F.col("reading.field").alias("field"))
@@ -65,6 +75,16 @@ def latest(updates: DataFrame, by: Sequence[str]) -> DataFrame:
     others = [name for name in updates.columns if name not in keys]
     newest = F.max_by(F.struct(*others), F.col("batch")).alias("newest")
     return updates.groupBy(*keys).agg(newest).select(*keys, "newest.*").drop("batch")
+
+
+def _windows_at(time: str, window: str, slide: str) -> Column:
+    """Return the number of windows that contain a time: their starts are multiples of ``slide`` since 1970."""
+    length, step = (
+        F.unix_micros(F.timestamp_seconds(F.lit(0)) + F.expr(f"interval {each}")) for each in (window, slide)
+    )
+    last = F.unix_micros(time)
+    before = last - length
+    return ((last - F.pmod(last, step)) - (before - F.pmod(before, step))) / step
 
 
 def _fields(fields: Mapping[str, str]) -> Column:
