@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client
 from gateway_spark.offsets import Key, Range
+from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import SourceOptions
 from gateway_spark.planning import Streams, offset_of, require_selected, selected, still_there, tasks
 from gateway_spark.pushdown import Narrowing, narrowed
@@ -22,6 +23,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
         self._narrowing = Narrowing()
 
+    @one_line
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks. :raises PipelineError: if the streams cannot be read as requested."""
         options = self._options
@@ -50,6 +52,7 @@ class BatchReader(DataSourceReader):
             end = min(end, narrowing.offsets.end)
         return Range(key, begin, end, partition.incarnation)
 
+    @one_line_each
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):  # Spark's own type, if there are no tasks
@@ -65,6 +68,7 @@ class FilteringReader(BatchReader):
     pushing.
     """
 
+    @one_line
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Narrow the read by the filters; Spark applies all of them again."""
         self._narrowing = narrowed(filters)

@@ -139,6 +139,13 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
     )
 
 
+def check_options(options: Mapping[str, str]) -> None:
+    """Check the options of a source before it is known whether it is a stream. :raises OptionError: as its reader."""
+    names = {name.lower() for name in options}
+    if not names & {name.lower() for name in SINK.keys() - SOURCE.keys()}:
+        source_options(options, is_stream=bool(names & {name.lower() for name in _STREAM_ONLY}))
+
+
 def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     """Parse the options of a sink. :raises OptionError: in one line, for the first invalid one."""
     given = Given(options, SINK)

@@ -86,14 +86,18 @@ def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> 
 
 
 def _decoded(found: Slice, expected: Any) -> Iterator[Batch]:
-    """Yield the batches of an answer with only the expected columns: others are not even decoded."""
+    """Yield the batches of an answer with only the expected columns, in their order: others are not even decoded."""
     there = pa.ipc.open_stream(found.content).schema
     missing = [name for name in expected.names if there.get_field_index(name) < 0]
     if missing:
         raise PipelineError(f"the broker sends no column {', '.join(missing)}: its version does not match")
     options = pa.ipc.IpcReadOptions(included_fields=[there.get_field_index(name) for name in expected.names])
     with pa.ipc.open_stream(found.content, options=options) as stream:
-        yield from stream
+        if stream.schema.equals(expected):
+            yield from stream
+            return
+        for batch in stream:  # in another order, or with columns that the query knows not to be null
+            yield pa.RecordBatch.from_arrays(batch.select(expected.names).columns, schema=expected)
 
 
 def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
@@ -116,6 +120,8 @@ def _renamed(batch: Batch, task: Task) -> Batch:
         return batch
     for name, value, kind in (("queue", task.queue, pa.string()), ("partition", task.partition, pa.int32())):
         index = batch.schema.get_field_index(name)
+        if index < 0:
+            continue
         column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
         batch = batch.set_column(index, batch.schema.field(index), column)
     return batch

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client, Fields
 from gateway_spark.errors import BrokerRefused, OptionError, PipelineError, StagedLost
+from gateway_spark.one_line import one_line
 from gateway_spark.options import SinkOptions, sink_options
 from gateway_spark.rows import framed, require_publishable
 
@@ -89,15 +90,18 @@ def discard(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 class TableWriter(DataSourceArrowWriter):
     """Writes a table once: exactly once with ``producerName`` and ``batchId``, otherwise at least once."""
 
+    @one_line
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = sink_options(options, is_stream=False)
         _require_append(overwrite)
         require_publishable(schema, self._options)
 
+    @one_line
     def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Stage the rows of a task."""
         return stage(self._options, iterator, None)
 
+    @one_line
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish all rows."""
         batch_id = self._options.batch_id
@@ -106,6 +110,7 @@ class TableWriter(DataSourceArrowWriter):
             identity = {"producer": self._options.producer, "query": f"batch {batch_id}", "batch": 0}
         publish(self._options, messages, identity)
 
+    @one_line
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish nothing."""
         discard(self._options, messages)
@@ -114,16 +119,19 @@ class TableWriter(DataSourceArrowWriter):
 class MicroBatchWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches, each exactly once."""
 
+    @one_line
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = sink_options(options, is_stream=True)
         _require_append(overwrite)
         require_publishable(schema, self._options)
 
+    @one_line
     def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """Stage the rows of a task."""
         context = TaskContext.get()
         return stage(self._options, iterator, context.getLocalProperty(_QUERY) if context is not None else None)
 
+    @one_line
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish a batch; a duplicate is ignored."""
         staged = [each for each in messages if isinstance(each, TaskCommit)]
@@ -134,6 +142,7 @@ class MicroBatchWriter(DataSourceStreamArrowWriter):
             raise PipelineError("this version of Spark does not provide the query id to tasks")
         publish(self._options, messages, {"producer": self._options.producer, "query": query, "batch": batchId})
 
+    @one_line
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish nothing of a batch."""
         discard(self._options, messages)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -24,6 +25,7 @@ from gateway_spark.bounds import EARLIEST
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import PipelineError
 from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, is_same, limited, ranges
+from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import ReadLimits, SourceOptions
 from gateway_spark.planning import (
     Streams,
@@ -56,10 +58,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Offsets
 
+    @one_line
     def initialOffset(self) -> Json:  # noqa: N802 - Spark's name, as all below
         """Return the start of a new query; its first batch records the actual offsets."""
         return {}
 
+    @one_line
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit in the options; Spark passes it back to ``latestOffset``."""
         limits = self._options.limits
@@ -69,11 +73,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(limits.max_bytes)
         return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
 
+    @one_line
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the present end as the target."""
         with closing(Client(self._options.address)) as client:
             self._target = {key: each.next for key, each in selected(client, self._options.selection).items()}
 
+    @one_line
     def reportLatestOffset(self) -> Json:  # noqa: N802
         """Return the end of all partitions, which Spark shows beside the position of the query."""
         with closing(Client(self._options.address)) as client:
@@ -84,6 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 }
             )
 
+    @one_line
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return the end of the next batch; ``start`` itself if there is nothing to read yet.
 
@@ -179,6 +186,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Batches
 
+    @one_line
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the tasks of a batch. :raises DataLoss: as ``latestOffset`` does."""
         wanted = ranges(decode(start), decode(end))
@@ -189,6 +197,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept = still_there(wanted, streams, loss_rule(self._options.fails_on_loss))
         return list(tasks(kept, streams, self._options))
 
+    @one_line_each
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):
@@ -196,6 +205,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with closing(Client(self._options.address.beginning_at(partition.number))) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
+    @one_line
     def commit(self, end: Json) -> None:
         """Report the position of the query to the broker. Called one batch late and never for the last;
         informational only.
@@ -213,6 +223,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except PipelineError as error:
             warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
         self._reported = positions
+
+
+class RefusingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Raises an error of the options when Spark first asks for anything."""
+
+    def __init__(self, error: PipelineError) -> None:
+        self._error = error
+
+    @one_line
+    def _refuse(self, *_: object) -> Any:
+        raise self._error
+
+    initialOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = reportLatestOffset = _refuse  # noqa: N815
+    latestOffset = _refuse  # type: ignore[assignment]  # noqa: N815
+    partitions = _refuse  # type: ignore[assignment]
+    read = _refuse  # type: ignore[assignment]
+    commit = _refuse  # type: ignore[assignment]
 
 
 def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:

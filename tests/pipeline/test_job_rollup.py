@@ -219,19 +219,31 @@ WRONG = [
         "no answer from http://127.0.0.1:9",
     ),
     (["--conf", "x", "--archive", "a"], 64, "--conf needs NAME=VALUE"),
-    (["--archive", HERE, "--field", "no_such_column"], 1, "no_such_column"),
+    (["--archive", HERE, "--slide", "2d"], 64, "--slide 2 days is longer than --window 1 day"),
+    (["--archive", HERE, "--by", "$.site.origin"], 64, "--by $.site.origin cannot be told from --by $.origin"),
+    (["--archive", HERE, "--by", "$.count"], 64, "--by $.count cannot be told from the column 'count'"),
+    (["--archive", HERE, "--field", "$.other.temp"], 64, "two of the options --field have the same name"),
+    (["--archive", HERE, "--since", "2024-01-02", "--until", "2024-01-02"], 64, "--since must be before --until"),
+    (["--archive", HERE, "--out", __file__], 64, f"{__file__}: it is not a directory"),
+    (["--archive", HERE, "--master", "spark://127.0.0.1:9"], 1, "no Spark master answers at spark://127.0.0.1:9"),
+    (["--archive", HERE, "--master", "spark://127.0.0.1"], 64, "must be spark://host:port"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), WRONG)
-def test_an_error_is_printed_in_one_line(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
+def test_an_error_is_printed_in_one_line_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
 ) -> None:
     assert run(tmp_path, *arguments) == code
-    assert text in one_line(capsys.readouterr())
+    printed = capsys.readouterr()
+    assert text in one_line(printed)
+    assert printed.out == ""
 
 
 NO_WORDS = [
+    (["--field", "temperature"], "it must be a column of messages, headers.NAME or a JSON path such as $.temp"),
+    (["--by", "mqtt.topics"], "headers.NAME or a JSON path such as $.temp, not 'mqtt.topics'"),
+    (["--time", "$..["], "headers.NAME or a JSON path such as $.temp, not '$..['"),
     (["--window", "soon"], "it must be a number with ms, s, m, h or d, such as 15m, not 'soon'"),
     (["--window", "0s"], "it must be longer than 0, not '0s'"),
     (["--watermark", "36501d"], "it must be at most 36500d, not '36501d'"),

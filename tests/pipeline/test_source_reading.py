@@ -1,23 +1,29 @@
 """A task reads its messages in order and each once, however the broker splits its answers, and reports losses."""
 
 import json
+import os
+import re
 import warnings
 from contextlib import closing
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from gateway_spark.batch_reader import BatchReader, FilteringReader
 from gateway_spark.client import Client
 from gateway_spark.errors import DataLoss, OptionError, PipelineError, Unreachable
+from gateway_spark.one_line import HIDING, WORKERS_VARIABLES
 from gateway_spark.options import source_options
 from gateway_spark.reading import Task, batches, loss_rule
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.source import GatewaySource
+from gateway_spark.stream_reader import RefusingReader, StreamReader
 from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
 
 
@@ -135,10 +141,115 @@ def test_an_option_omits_columns(broker: FakeBroker, options: dict[str, str], mi
     assert set(MESSAGE_SCHEMA.names) - set(schema.names) == missing
 
 
-def test_a_broker_of_another_version_is_detected(broker: FakeBroker) -> None:
-    source = GatewaySource(broker.options(queue="orders"))
-    schema = StructType([*MESSAGE_SCHEMA.fields]).add("mood", "string")
+NAMES = st.lists(st.sampled_from(MESSAGE_SCHEMA.names), min_size=1, unique=True)
+
+
+@given(names=NAMES, queue=st.sampled_from(["orders", "s"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
+def test_any_columns_are_read_in_any_order(broker: FakeBroker, names: list[str], queue: str) -> None:
+    broker.declare_super("s", (0, 3), (4, 9))
+    source = GatewaySource(broker.options(queue=queue, maxOffsetsPerPartition="30"))
+    whole = [row for batch in all_batches(source, source.schema()) for row in batch.to_pylist()]
+    schema = StructType([MESSAGE_SCHEMA[name] for name in names])
+    batches = all_batches(source, schema)
+    assert all(batch.schema.equals(to_arrow_schema(schema, timezone="UTC")) for batch in batches)
+    assert [row for batch in batches for row in batch.to_pylist()] == [{n: row[n] for n in names} for row in whole]
+
+
+def all_batches(source: GatewaySource, schema: StructType) -> list[Any]:
     made = source.reader(schema)
+    return [batch for task in made.partitions() for batch in made.read(task)]
+
+
+def test_a_column_may_be_declared_as_never_null(broker: FakeBroker) -> None:
+    schema = StructType().add("offset", "long", nullable=False).add("body", "binary")
+    batch, *_ = all_batches(GatewaySource(broker.options(queue="orders")), schema)
+    assert batch.schema.equals(to_arrow_schema(schema, timezone="UTC"))
+
+
+WRONG_COLUMNS = [
+    ("mood", "string", {}, "there is no column 'mood'; the columns are vhost, queue"),
+    ("body", "string", {}, "column 'body' is binary, not string"),
+    ("body", "binary", {"includeBody": "false"}, "option 'includeBody' = false omits column 'body'"),
+    ("headers_json", "string", {"includeHeaders": "false"}, "option 'includeHeaders' = false omits"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "options", "error"), WRONG_COLUMNS)
+def test_a_wrong_column_is_refused(
+    broker: FakeBroker, name: str, kind: str, options: dict[str, str], error: str
+) -> None:
+    source = GatewaySource(broker.options(queue="orders", **options))
+    schema = StructType().add(name, kind)
+    with pytest.raises(OptionError, match=error):
+        source.reader(schema)
+    refusing = source.streamReader(schema)
+    assert isinstance(refusing, RefusingReader)
+    with pytest.raises(OptionError, match=error):
+        refusing.initialOffset()
+
+
+# ---- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def of_new_table(options: dict[str, str]) -> GatewaySource:
+    """Return the source as Spark makes it for ``CREATE TABLE``."""
+    twice = options | {f"option.{name}": value for name, value in options.items()}
+    return GatewaySource(twice | {"provider": "gateway", "owner": "root"})
+
+
+def test_a_table_is_read_with_its_options(broker: FakeBroker) -> None:
+    columns = of_new_table(broker.options(queue="orders")).schema()
+    (task,) = GatewaySource({}).reader(columns).partitions()
+    assert (task.begin, task.end) == (5, 105)  # type: ignore[attr-defined]  # a Task
+    start = {"startingOffsets": '{"orders":{"0":100}}'}
+    (task,) = GatewaySource(start).reader(columns).partitions()
+    assert task.begin == 100  # type: ignore[attr-defined]
+    stream = GatewaySource({"startingOffsets": "earliest"}).streamReader(columns)
+    assert isinstance(stream, StreamReader)
+    assert stream.latestOffset({}, ReadAllAvailable()) == {"orders": {"0": {"from": 5, "next": 105}}}
+
+
+WRONG_TABLES = [
+    ({"queu": "orders"}, "there is no option 'queu', did you mean 'queue'?"),
+    ({"queue": "orders", "password": "secret"}, "a table shows its options: use 'passwordFile' or 'passwordEnv'"),
+]
+
+
+@pytest.mark.parametrize(("options", "error"), WRONG_TABLES)
+def test_a_table_with_wrong_options_is_refused_when_it_is_created(options: dict[str, str], error: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(error)):
+        of_new_table(options).schema()
+
+
+def test_a_table_with_columns_of_its_own_has_no_options() -> None:
+    with pytest.raises(OptionError, match="only if that lists no columns; or create a temporary view"):
+        GatewaySource({}).reader(MESSAGE_SCHEMA)
+
+
+def test_the_schema_of_other_reads_has_no_options(broker: FakeBroker) -> None:
+    assert not any(field.metadata for field in GatewaySource(broker.options(queue="orders")).schema())
+
+
+# ---- Errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("variable", "hides"), [("PYTHON_WORKER_FACTORY_SECRET", True), ("ELSEWHERE", False)])
+def test_a_worker_reports_errors_of_ours_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, variable: str, hides: bool
+) -> None:
+    for name in (*WORKERS_VARIABLES, HIDING):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "x")
+    with pytest.raises(OptionError):
+        GatewaySource({"queu": "x"}).schema()
+    hidden = os.environ.pop(HIDING, None)
+    assert hidden == ("1" if hides else None)
+
+
+def test_a_broker_of_another_version_is_detected(broker: FakeBroker) -> None:
+    schema = StructType([*MESSAGE_SCHEMA.fields]).add("mood", "string")
+    made = BatchReader(source_options(broker.options(queue="orders"), is_stream=False), schema)
     with pytest.raises(PipelineError, match="no column mood: its version does not match"):
         list(made.read(made.partitions()[0]))
 

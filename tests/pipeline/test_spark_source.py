@@ -340,6 +340,39 @@ def test_a_restarted_query_continues_at_its_checkpoint(
     assert query.offsets() == list(range(320))
 
 
+def test_a_table_is_read_as_a_batch_and_as_a_stream(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
+    broker.declare_stream("tabled")
+    broker.publish("tabled", [b"a", b"b", b"c"])
+    url = broker.options()["url"]
+    spark.sql(f"CREATE TABLE tabled USING gateway OPTIONS (queue 'tabled', url '{url}')")
+    try:
+        found = spark.sql("SELECT offset, string(body) FROM tabled WHERE offset > 0 ORDER BY offset")
+        assert [tuple(row) for row in found.collect()] == [(1, "b"), (2, "c")]
+        rows = spark.readStream.option("startingOffsets", "earliest").table("tabled")
+        query = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+        assert offsets(spark.read.parquet(str(tmp_path / "out"))) == [0, 1, 2]
+    finally:
+        spark.sql("DROP TABLE tabled")
+
+
+MISTAKES = [
+    ({"queu": "x"}, "OptionError: there is no option 'queu', did you mean 'queue'?"),
+    ({"queue": "absent"}, "OptionError: queues 'absent' cannot be read: no queue 'absent' in vhost '/'"),
+]
+
+
+@pytest.mark.parametrize(("options", "line"), MISTAKES)
+def test_a_mistake_is_reported_in_one_line(
+    spark: SparkSession, broker: StreamBroker, options: dict[str, str], line: str
+) -> None:
+    with pytest.raises(PySparkException) as raised:
+        spark.read.format("gateway").options(**broker.options(**options)).load().count()
+    first, *_ = str(raised.value).splitlines()
+    assert first.endswith(line)
+    assert "Traceback" not in str(raised.value)
+
+
 def test_a_recreated_stream_fails_a_query_or_is_read_from_its_beginning(
     spark: SparkSession, broker: StreamBroker, tmp_path: Path
 ) -> None:

@@ -7,31 +7,44 @@ Tables: ``anomalies``, the readings beyond the threshold, and with ``--label``, 
 """
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway_spark.jobs.inputs import messages
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun
+from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.running import main
-from gateway_spark.jobs.words import number
+from gateway_spark.jobs.words import name, number, require_labels
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.anomalies import SEASONS, THRESHOLD, found, quality, scores
 from gateway_spark.transforms.columns import label_of
 
+#: The columns of results beside the devices', and those that only the computation has.
+COLUMNS: Final = ("time", "season", "value", "is_anomaly", "median", "score", "mad", "mean_distance")
+
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the score."""
-    parser.add_argument("--field", required=True, metavar="PATH", help="the reading: a JSON path into the body")
+    parser.add_argument(
+        "--field", type=name, required=True, metavar="PATH", help="the reading: a JSON path into the body"
+    )
     by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
-    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)")
+    parser.add_argument("--by", type=name, action="append", metavar="NAME", help=by_help)
+    parser.add_argument(
+        "--time", type=name, default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)"
+    )
     season_help = "compare with readings of the same season (default: hour-of-week)"
     parser.add_argument("--season", choices=list(SEASONS), default="hour-of-week", help=season_help)
     threshold_help = f"scores beyond this are anomalies (default: {THRESHOLD})"
     parser.add_argument("--threshold", type=number(), default=THRESHOLD, metavar="Z", help=threshold_help)
-    parser.add_argument("--label", metavar="PATH", help="a label of the data: not 0 for an anomaly")
+    parser.add_argument("--label", type=name, metavar="PATH", help="a label of the data: not 0 for an anomaly")
+
+
+def check(options: Namespace, outputs: Outputs) -> None:
+    """Check the names of the devices' columns."""
+    require_labels(options.by or ["routing_key"], COLUMNS)
 
 
 def perform(run: JobRun) -> JobOutcome:
@@ -69,7 +82,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return sections
 
 
-JOB: Final = Job("anomaly", "Readings that differ from the usual value", add_options, perform, page)
+JOB: Final = Job("anomaly", "Readings that differ from the usual value", add_options, perform, page, check=check)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

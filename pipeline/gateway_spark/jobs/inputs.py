@@ -17,7 +17,7 @@ from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import JobRun, Reads
 from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
-from gateway_spark.planning import selected
+from gateway_spark.planning import require_selected, selected
 
 
 def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
@@ -64,7 +64,16 @@ def check(options: Namespace, reads: Reads) -> None:
     given = stream_options(options, is_stream=follows(options))
     if not {"queue", "queues", "queuepattern"} & {name.lower() for name in given}:
         raise OptionError("--queue NAME, --queue-pattern REGEX or --archive DIR is required")
-    source_options(given, is_stream=follows(options))
+    source = source_options(given, is_stream=follows(options))
+    _require_period(options)
+    with closing(Client(source.address)) as client:
+        require_selected(source.start, "startingOffsets", selected(client, source.selection))
+
+
+def _require_period(options: Namespace) -> None:
+    since, until = bounds(options)
+    if since is not None and until is not None and since >= until:
+        raise OptionError("--since must be before --until: no message is from that time on and before it")
 
 
 def _check_files(options: Namespace, reads: Reads) -> None:
@@ -74,6 +83,9 @@ def _check_files(options: Namespace, reads: Reads) -> None:
         raise OptionError("--queue-pattern is for streams; for an archive give each --queue")
     if getattr(options, "checkpoint", None) is not None:
         raise OptionError("--checkpoint is for streams: an archive is read as a whole")
+    if not options.archive.is_dir():
+        raise OptionError(f"{options.archive}: the directory does not exist")
+    _require_period(options)
 
 
 def reads_stream(options: Namespace) -> bool:

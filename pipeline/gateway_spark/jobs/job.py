@@ -45,6 +45,10 @@ class JobOutcome:
     failure: str | None = None
 
 
+def no_check(options: Namespace, outputs: Outputs) -> None:
+    """Check nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job, which its module exports as ``JOB``."""
@@ -55,6 +59,8 @@ class Job:
     perform: Callable[[JobRun], JobOutcome]
     page: Callable[[ResultTables, Mapping[str, Any]], list[PageSection]]
     reads: Reads = Reads.MESSAGES
+    check: Callable[[Namespace, Outputs], None] = no_check
+    """Checks the job's own options before Spark is started."""
     is_repeatable: bool = True
     """Whether the job supports ``--continuous``."""
 

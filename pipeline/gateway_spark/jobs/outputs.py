@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from gateway_spark.errors import OptionError
+
 RUN_FILE: Final = "run.json"
 REPORT_FILE: Final = "report.html"
 
@@ -24,6 +26,13 @@ class Outputs:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
+
+    def require_writable(self) -> None:
+        """Check that the directory exists or can be created. :raises OptionError: if not."""
+        nearest = next(path for path in (self.directory, *self.directory.parents) if path.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            reason = "it is not writable" if nearest.is_dir() else "it is not a directory"
+            raise OptionError(f"the results cannot be written to {self.directory}: {nearest}: {reason}")
 
     def write(self, name: str, table: DataFrame) -> int:
         """Replace the table of this name; return its row count."""

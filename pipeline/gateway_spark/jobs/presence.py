@@ -8,7 +8,7 @@ a message is published for each device that is silent now, once for each silence
 """
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,12 +20,19 @@ from pyspark.sql import functions as F
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.alerts import publish_alerts
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun
+from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.running import main
-from gateway_spark.jobs.words import duration_s, moment, number
+from gateway_spark.jobs.words import duration_s, moment, name, number, require_labels
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.columns import label_of
 from gateway_spark.transforms.presence import BY, FACTOR, appearances, devices, sessions, silences
+
+#: The columns of results beside the devices', and those that only the computation has.
+COLUMNS: Final = (
+    *("first_seen", "last_seen", "messages", "median_interval_s", "longest_gap_s", "session", "duration_s"),
+    *("since", "until", "silence_s", "seen", "previous", "gap_s", "run"),
+)
 
 #: Devices with a line in the plot of sessions.
 PLOTTED: Final = 40
@@ -34,8 +41,10 @@ PLOTTED: Final = 40
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of devices and silences."""
     by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
-    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of a message (default: timestamp)")
+    parser.add_argument("--by", type=name, action="append", metavar="NAME", help=by_help)
+    parser.add_argument(
+        "--time", type=name, default="timestamp", metavar="NAME", help="time of a message (default: timestamp)"
+    )
     gap_help = "a gap longer than this begins a new session (default: 30m)"
     parser.add_argument("--session-gap", type=duration_s, default=1800.0, metavar="TIME", help=gap_help)
     factor_help = f"silent after this many times its own median interval (default: {FACTOR:g})"
@@ -47,6 +56,11 @@ def add_options(parser: ArgumentParser) -> None:
         "--alert-routing-key", default="presence.silent", metavar="KEY", help="(default: presence.silent)"
     )
     alerts.add_argument("--alert-name", default="presence", metavar="NAME", help="producer name (default: presence)")
+
+
+def check(options: Namespace, outputs: Outputs) -> None:
+    """Check the names of the devices' columns."""
+    require_labels(options.by or BY, COLUMNS)
 
 
 def perform(run: JobRun) -> JobOutcome:
@@ -98,7 +112,7 @@ def _sessions(met: pandas.DataFrame, by: list[str]) -> str:
     return plots.spans("Sessions over time", periods)
 
 
-JOB: Final = Job("presence", "Sessions of devices, and silent devices", add_options, perform, page)
+JOB: Final = Job("presence", "Sessions of devices, and silent devices", add_options, perform, page, check=check)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

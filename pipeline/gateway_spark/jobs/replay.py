@@ -14,7 +14,7 @@ The property ``user_id`` is omitted, because it must be the publishing user.
 import json
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun
+from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import count, number
 from gateway_spark.reports import plots
@@ -66,12 +67,16 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
+def check(options: Namespace, outputs: Outputs) -> None:
+    """Check that a replay which publishes has a name."""
+    if options.name is None and not options.dry_run:
+        raise OptionError("--name is required to publish nothing twice (or use --dry-run)")
+
+
 def perform(run: JobRun) -> JobOutcome:
     """Publish the selected messages batch by batch, or with ``--dry-run`` only show them."""
     if run.options.dry_run:
         return _preview(run)
-    if run.options.name is None:
-        raise OptionError("--name is required to publish nothing twice (or use --dry-run)")
     plan = _plan(run)
     chosen = run.outputs.read(run.spark, SELECTION)
     assert chosen is not None
@@ -199,7 +204,9 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return [PageSection("Messages by routing key", "", [plots.bars("Messages", most.to_dict())], found)]
 
 
-JOB: Final = Job("replay", "Publish stored messages again", add_options, perform, page, is_repeatable=False)
+JOB: Final = Job(
+    "replay", "Publish stored messages again", add_options, perform, page, check=check, is_repeatable=False
+)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

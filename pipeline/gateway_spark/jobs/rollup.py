@@ -14,19 +14,25 @@ from typing import Any, Final
 import pandas
 from pyspark.sql import DataFrame, Observation
 
+from gateway_spark.errors import OptionError
 from gateway_spark.jobs import inputs
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun
+from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.running import main
 from gateway_spark.jobs.streaming import OBSERVED, BatchCounts, run_query
 from gateway_spark.jobs.updates import Updates, places_in
-from gateway_spark.jobs.words import delay, fields, interval, share
+from gateway_spark.jobs.words import delay, field, fields, interval, micros_of, name, require_labels, share
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.status import batch_done
 from gateway_spark.transforms.columns import label_of
-from gateway_spark.transforms.rollup import PERCENTILES, rollup
+from gateway_spark.transforms.rollup import PERCENTILES, label_of_percentile, rollup
 
 WINDOWS: Final = "windows"
+
+#: The columns of results beside the devices', and those that only the computation has.
+COLUMNS: Final = ("window_start", "window_end", "field", "messages", "count", "min", "max", "avg")
+BETWEEN: Final = ("time", "readings", "reading", "window", "batch")
 
 #: Fields with a plot.
 PLOTTED: Final = 8
@@ -35,12 +41,14 @@ PLOTTED: Final = 8
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of a roll-up."""
     field_help = "a field: a JSON path into the body, or NAME=PATH (repeat)"
-    parser.add_argument("--field", action="append", required=True, metavar="PATH", help=field_help)
+    parser.add_argument("--field", type=field, action="append", required=True, metavar="PATH", help=field_help)
     by_help = "what identifies a device: a column, headers.NAME or a JSON path (repeat; default: routing_key)"
-    parser.add_argument("--by", action="append", metavar="NAME", help=by_help)
+    parser.add_argument("--by", type=name, action="append", metavar="NAME", help=by_help)
     parser.add_argument("--window", type=interval, default="1 hour", help="the length of a window (default: 1h)")
     parser.add_argument("--slide", type=interval, help="interval between windows (default: the window's length)")
-    parser.add_argument("--time", default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)")
+    parser.add_argument(
+        "--time", type=name, default="timestamp", metavar="NAME", help="time of measurement (default: timestamp)"
+    )
     watermark_help = "with --checkpoint: the longest delay of messages, by their own time (default: 10m)"
     parser.add_argument("--watermark", type=delay, default="10 minutes", help=watermark_help)
     late_help = "if messages are later and missing (default: fail, with --continuous warn)"
@@ -48,6 +56,20 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--percentile", type=share, action="append", help="in percent (repeat; default: 50 and 95)")
     checkpoint_help = "directory of the position in a stream, where the next run continues"
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help=checkpoint_help)
+
+
+def check(options: Namespace, outputs: Outputs) -> None:
+    """Check the windows, the names of the devices' columns, and whether the earlier results fit to the checkpoint."""
+    if options.slide is not None and micros_of(options.slide) > micros_of(options.window):
+        raise OptionError(f"--slide {options.slide} is longer than --window {options.window}: times would be left out")
+    percentiles = [label_of_percentile(share) for share in options.percentile or PERCENTILES]
+    require_labels(_by(options), (*COLUMNS, *percentiles, *BETWEEN))
+    if len({label_of(each) for each in fields(options.field)}) < len(options.field):
+        raise OptionError(
+            "two of the options --field have the same name: give them others, as in --field inside=$.in.t"
+        )
+    if options.checkpoint is not None:
+        Updates(outputs, _by(options), options.checkpoint).require_fitting()
 
 
 def perform(run: JobRun) -> JobOutcome:
@@ -185,7 +207,7 @@ def _by(options: Namespace) -> list[str]:
     return options.by or ["routing_key"]
 
 
-JOB: Final = Job("rollup", "Readings by device and time window", add_options, perform, page)
+JOB: Final = Job("rollup", "Readings by device and time window", add_options, perform, page, check=check)
 
 if __name__ == "__main__":
     sys.exit(main(JOB))

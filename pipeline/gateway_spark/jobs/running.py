@@ -19,6 +19,7 @@ from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.progress import ProgressPrinter
 from gateway_spark.jobs.reporting import write_report
 from gateway_spark.jobs.words import duration_s, master
+from gateway_spark.masters import require_master
 from gateway_spark.session import session
 from gateway_spark.usage import USAGE, UsageParser
 
@@ -73,9 +74,9 @@ def parser_of(job: Job) -> ArgumentParser:
 
 def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.sleep) -> JobOutcome:
     """Run a job, once or until it is interrupted. :raises OptionError: if options are inconsistent."""
-    _check(job, options)
     settings = _settings(options.conf)
     outputs = Outputs(options.out or default_directory(job.name, options))
+    _check(job, options, outputs)
     progress = ProgressPrinter()
     progress.say(f"{job.name}: starting Spark")
     spark = session(f"gateway {job.name}", options.master, settings)
@@ -124,11 +125,16 @@ def _noted(job: Job, options: Namespace, outcome: JobOutcome, started: datetime)
     }
 
 
-def _check(job: Job, options: Namespace) -> None:
+def _check(job: Job, options: Namespace, outputs: Outputs) -> None:
+    """Check what can be known before Spark is started. :raises PipelineError: for the first problem."""
     if options.continuous and not job.is_repeatable:
         raise OptionError(f"{job.name} runs once; it does not support --continuous")
+    outputs.require_writable()
+    job.check(options, outputs)
     if job.reads is not Reads.FILES:
         check(options, job.reads)
+    if options.master is not None:
+        require_master(options.master)
 
 
 def _settings(conf: Sequence[str]) -> dict[str, str]:

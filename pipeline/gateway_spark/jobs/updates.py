@@ -48,20 +48,26 @@ class Updates:
         self._directory = outputs.directory / UPDATES
 
     def begin(self) -> None:
+        """Check the existing parts as `require_fitting` does; remove them if the query starts from the beginning."""
+        self.require_fitting()
+        if self._checkpoint is None or (query_id(self._checkpoint) is None and self._owner is None):
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def require_fitting(self) -> None:
         """Check that the existing parts are those that the query about to start has written.
 
-        Without a checkpoint the query starts from the beginning, and the updates are removed. :raises OptionError:
-        if the parts belong to another query, or are missing.
+        Without a checkpoint the query starts from the beginning. :raises OptionError: if the parts belong to another
+        query, or are missing.
         """
         query = None if self._checkpoint is None else query_id(self._checkpoint)
         if self._checkpoint is None or (query is None and self._owner is None):
-            shutil.rmtree(self._directory, ignore_errors=True)
-        elif self._owner not in (None, query):
+            return
+        if self._owner not in (None, query):
             raise OptionError(
                 f"{self._directory} belongs to another query than {self._checkpoint}: "
                 "use another --out, or remove that directory to start from the beginning"
             )
-        elif not self._numbers() and reached(self._checkpoint).done is not None:
+        if not self._numbers() and reached(self._checkpoint).done is not None:
             raise OptionError(
                 f"{self._checkpoint} continues, but its earlier results are not in {self._directory}: "
                 "use the earlier --out, or another --checkpoint to start from the beginning"

@@ -2,12 +2,13 @@
 
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from gateway_spark import choices
-from gateway_spark.transforms.columns import label_of
+from gateway_spark.errors import OptionError
+from gateway_spark.transforms.columns import is_name, label_of
 
 T = TypeVar("T")
 
@@ -106,6 +107,34 @@ def share(text: str) -> float:
     if value > 1:
         raise ArgumentTypeError(f"a percentile is 100 at most, not '{text}'")
     return value
+
+
+def name(text: str) -> str:
+    """Check the name of a value: a column, ``headers.NAME``, or a JSON path into the body."""
+    if not is_name(text):
+        raise ArgumentTypeError(
+            f"it must be a column of messages, headers.NAME or a JSON path such as $.temp, not '{text}'"
+        )
+    return text
+
+
+def field(text: str) -> str:
+    """Check ``NAME=PATH`` or a path; return it as written."""
+    name(text.partition("=")[2] if "=" in text else text)
+    return text
+
+
+def require_labels(by: Sequence[str], others: Collection[str]) -> None:
+    """Check that the columns of a device differ from each other and from the other columns of a result.
+
+    :raises OptionError: with the first two names that would be one column.
+    """
+    name_by_label = {label: f"the column '{label}'" for label in others}
+    for each in by:
+        label = label_of(each)
+        if label in name_by_label:
+            raise OptionError(f"--by {each} cannot be told from {name_by_label[label]}: both are named '{label}'")
+        name_by_label[label] = f"--by {each}"
 
 
 def fields(words: Sequence[str]) -> dict[str, str]:

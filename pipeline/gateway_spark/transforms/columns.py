@@ -3,13 +3,32 @@
 A name that begins with ``$`` is a JSON path into the body; any other is a column, or a part of one after a dot.
 """
 
+import re
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import MapType, StructType
+
+from gateway_spark.schema import MESSAGE_SCHEMA
 
 #: Larger numbers are milliseconds since the epoch, smaller ones seconds: 10**11 seconds are the year 5138.
 MILLISECONDS_FROM: Final = 1e11
+
+
+#: A JSON path, as ``get_json_object`` reads it; for any other it returns ``null``.
+_PATH: Final = re.compile(r"\$(\.[^.\[\]']+|\[\d+]|\[\*]|\['[^']+'])*")
+
+
+def is_name(name: str) -> bool:
+    """Return whether a name is a column of messages or a part of one, a header, or a JSON path."""
+    if name.startswith("$"):
+        return _PATH.fullmatch(name) is not None
+    column, dot, key = name.partition(".")
+    if column not in MESSAGE_SCHEMA.names:
+        return False
+    kind = MESSAGE_SCHEMA[column].dataType
+    return not dot or (isinstance(kind, MapType) and key != "") or (isinstance(kind, StructType) and key in kind.names)
 
 
 def text_of(name: str) -> Column:

@@ -1,0 +1,30 @@
+"""Whether a standalone master answers: Spark itself tries for a minute, and then prints the traceback of a program."""
+
+import re
+import socket
+from contextlib import suppress
+from typing import Final
+
+from gateway_spark.errors import OptionError, Unreachable
+
+TIMEOUT_S: Final = 5.0
+
+_PLACE: Final = re.compile(r"(?P<host>[^\s:,]+|\[[^]]+]):(?P<port>\d{1,5})")
+
+
+def require_master(master: str) -> None:
+    """Check that one of the places of ``spark://host:port,host:port`` accepts connections; others are not checked.
+
+    :raises OptionError: for a place that is not a host and a port. :raises Unreachable: if none accepts connections.
+    """
+    scheme, _, places = master.partition("://")
+    if scheme != "spark":
+        return
+    for place in places.split(","):
+        found = _PLACE.fullmatch(place)
+        if found is None:
+            raise OptionError(f"option '--master' must be spark://host:port, not '{master}'")
+        with suppress(OSError):
+            socket.create_connection((found["host"].strip("[]"), int(found["port"])), TIMEOUT_S).close()
+            return
+    raise Unreachable(f"no Spark master answers at {master}")
