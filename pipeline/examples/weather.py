@@ -7,6 +7,7 @@ from the stream, with a checkpoint, and once from the Parquet files of the archi
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,9 @@ from gateway_spark.archive import days
 from gateway_spark.manifest import files_in
 
 TIMEOUT_S: Final = 60
+
+#: A roll-up of a year takes seconds, in which a compiler that optimises costs more than it gains.
+LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 #: Most outstanding PUBACKs.
 INFLIGHT: Final = 2000
@@ -51,7 +55,9 @@ def main() -> int:
         raise SystemExit(f"{directory} has the data of an earlier run, which would be counted twice: choose another")
     directory.mkdir(parents=True, exist_ok=True)
     readings = list(weather())
+    print(f"{directory}: starting a broker", flush=True)
     with broker(directory) as addresses:
+        print(f"publishing {len(readings)} readings by MQTT", flush=True)
         prepare(addresses["management"])
         begun = time.monotonic()
         publish(addresses["mqtt"], readings)
@@ -157,7 +163,7 @@ def wait_for_archive(archive: Path, count: int) -> None:
 def rollup(out: Path, *source: str) -> None:
     """Run the job as a user would."""
     command = [sys.executable, "-m", "gateway", "pipeline", "run", "rollup", *ROLLUP, *source, "--out", str(out)]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, env={"SPARK_SUBMIT_OPTS": LIGHT_JVM} | os.environ)
 
 
 if __name__ == "__main__":

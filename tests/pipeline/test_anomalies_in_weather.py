@@ -46,8 +46,12 @@ def test_precision_and_recall_are_equal_to_those_of_pandas(spark: SparkSession, 
     time = pandas.to_datetime(spiked["time_hour"])
     group = [spiked["origin"], time.dt.dayofweek * 24 + time.dt.hour]
     distance = spiked["temp"] - spiked.groupby(group)["temp"].transform("median")
-    mad = distance.abs().groupby(group).transform("median")
-    is_found, is_one = 0.6745 * distance.abs() / mad > 3.5, spiked["label"] == 1
+    deviation = distance.abs().groupby(group).transform("median") / 0.6745
+    for side in (distance, -distance):
+        own = side.where(side > 0).groupby(group)
+        tail = own.transform(lambda each: each.quantile(0.9)).where(own.transform("count") >= 20) / 1.6449
+        deviation = deviation.where(side <= 0, deviation.combine(tail, max).fillna(deviation))
+    is_found, is_one = distance.abs() / deviation > 3.5, spiked["label"] == 1
     expected = ((is_found & is_one).sum(), (is_found & ~is_one).sum(), (~is_found & is_one).sum())
     assert (hits, false, missed) == expected
     assert hits + missed == 50

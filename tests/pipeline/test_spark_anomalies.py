@@ -31,6 +31,23 @@ def test_a_single_reading_is_usual(spark: SparkSession) -> None:
     assert values(scores(messages(spark, readings(7)), "$.v"), "score") == [(0.0,)]
 
 
+def exponential(count: int) -> list[float]:
+    """Return the quantiles of an exponential distribution, which has a long tail above its median."""
+    return [-math.log(1 - (number + 0.5) / count) for number in range(count)]
+
+
+def test_a_long_tail_is_not_anomalous_as_a_whole(spark: SparkSession) -> None:
+    frame = scores(messages(spark, readings(*exponential(500), 60.0)), "$.v", season="none")
+    beyond = sorted(value for (value,) in values(found(frame), "value"))
+    assert beyond[-1] == 60.0
+    assert len(beyond) < 0.02 * 500
+
+
+def test_a_long_tail_above_leaves_the_other_side_as_it_is(spark: SparkSession) -> None:
+    frame = scores(messages(spark, readings(*exponential(500), -5.0)), "$.v", season="none")
+    assert -5.0 in {value for (value,) in values(found(frame), "value")}
+
+
 def test_every_score_is_a_number(spark: SparkSession) -> None:
     frame = scores(messages(spark, readings(1, 1, 1, 1, 2, 3)), "$.v")
     assert not any(math.isnan(score) for (score,) in values(frame, "score"))

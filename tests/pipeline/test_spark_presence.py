@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gateway_spark.transforms.presence import appearances, devices, sessions, silences
+from gateway_spark.transforms.presence import appearances, devices, incomplete, sessions, sightings, silences
 from tests.pipeline.frames import after, messages, values
 
 
@@ -44,6 +44,19 @@ def test_silences_are_relative_to_the_median_of_the_device(spark: SparkSession) 
     found = silences(appearances(messages(spark, often + seldom)), as_of=after(minutes=121), factor=3)
     silent = values(found.withColumn("lasts", F.isnull("until")), "routing_key", "silence_s", "lasts")
     assert sorted(silent) == [("sensors.a", 360.0, False), ("sensors.a", 6720.0, True)]
+
+
+def test_a_device_that_sends_several_messages_at_once_is_judged_by_its_other_intervals(spark: SparkSession) -> None:
+    seen = appearances(messages(spark, seen_at(0, 0, 0, 1, 1, 1, 2, 2, 2, 30)))
+    assert values(devices(seen), "messages", "median_interval_s") == [(10, 60.0)]
+    assert values(silences(seen, as_of=after(minutes=31)), "silence_s") == [(28 * 60.0,)]
+
+
+def test_messages_without_a_device_or_a_time_are_no_device(spark: SparkSession) -> None:
+    rows = [{"client_id": "a"}, {"client_id": None}, {"client_id": "b", "timestamp": None}]
+    frame = messages(spark, rows)
+    assert values(devices(appearances(frame, ["client_id"])), "client_id", "messages") == [("a", 1)]
+    assert incomplete(sightings(frame, ["client_id"])).count() == 2
 
 
 def test_a_device_with_one_message_is_never_silent(spark: SparkSession) -> None:

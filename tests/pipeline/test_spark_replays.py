@@ -35,6 +35,15 @@ def test_a_replayed_message_has_its_headers_and_its_origin(
     assert json.loads(as_json) == own | {"x-replayed-from": 'q"1/0/0'}
 
 
+@pytest.mark.parametrize(("exchange", "origin"), [(None, "exchange:shop/0/0"), ("all", "exchange:all/0/0")])
+def test_the_origin_in_the_archive_of_an_exchange_has_its_name(
+    spark: SparkSession, exchange: str | None, origin: str
+) -> None:
+    frame = messages(spark, [{"queue": None, "exchange": "shop"}])
+    ((as_map, as_json),) = values(annotated(frame, exchange), "headers", "headers_json")
+    assert as_map == json.loads(as_json) == {"x-replayed-from": origin}
+
+
 def test_messages_are_replayed_in_the_order_of_arrival(spark: SparkSession) -> None:
     rows = [{"timestamp": after(seconds=-number // 2), "queue": f"q{number % 2}"} for number in range(5)]
     found = numbered(messages(spark, rows), batch_size=2)

@@ -18,11 +18,22 @@ from gateway_spark.jobs.running import main
 from gateway_spark.jobs.words import name, number, require_labels
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
-from gateway_spark.transforms.anomalies import SEASONS, THRESHOLD, found, quality, scores
+from gateway_spark.transforms.anomalies import FITTING, SEASONS, THRESHOLD, found, quality, scores
 from gateway_spark.transforms.columns import label_of
 
 #: The columns of results beside the devices', and those that only the computation has.
-COLUMNS: Final = ("time", "season", "value", "is_anomaly", "median", "score", "mad", "mean_distance")
+COLUMNS: Final = (
+    "time",
+    "season",
+    "value",
+    "is_anomaly",
+    "median",
+    "score",
+    "mad",
+    "mean_distance",
+    "tail_above",
+    "tail_below",
+)
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -59,7 +70,17 @@ def perform(run: JobRun) -> JobOutcome:
         run.outputs.write("quality", judged)
         figures |= {name: judged.first()[name] for name in ("precision", "recall")}  # type: ignore[index]
     scored.unpersist()
-    return JobOutcome(figures)
+    return JobOutcome(figures, _misfit(figures["anomalies"], figures["readings"], options.threshold))
+
+
+def _misfit(anomalies: int, readings: int, threshold: float) -> tuple[str, ...]:
+    """Return a warning if so many readings are beyond the threshold that they are not unusual."""
+    if not readings or anomalies / readings <= FITTING:
+        return ()
+    return (
+        f"{anomalies / readings:.1%} of the readings are beyond a score of {threshold:g}: the score does not fit this "
+        "data, whose readings are far from their median too often. Use a higher --threshold, or another --season.",
+    )
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:

@@ -23,6 +23,9 @@ from gateway_spark.reports.page import PageSection, ResultTables
 
 MIB: Final = 1024 * 1024
 
+#: Days with a bar in the plot.
+PLOTTED: Final = 40
+
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of sizes and retention."""
@@ -81,8 +84,14 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     if found.empty:
         return [PageSection("Days", "The archive is empty.")]
     by_day = found.groupby("date")["files"].sum()
-    series = {"files": (list(by_day.index), list(by_day))}
-    return [PageSection("Days", "", [plots.lines("Files by day, afterwards", series)], found)]
+    return [
+        PageSection(
+            "Days",
+            "",
+            [plots.bars("Files by day, afterwards", by_day.tail(60).to_dict())],
+            found.sort_values("date", ascending=False),
+        )
+    ]
 
 
 _SCHEMA: Final = "vhost string, date string, files long, merged long, made long, dropped long"

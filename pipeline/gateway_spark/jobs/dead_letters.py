@@ -57,8 +57,13 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     loops = ways[ways["is_loop"]]
     text = f"{len(loops)} of {len(ways)} paths are loops: messages died in one queue for the same reason repeatedly."
     return [
-        PageSection("Causes", "", [plots.bars("Deaths by queue and reason", most.to_dict())], found),
-        PageSection("Ways", text, (), ways),
+        PageSection(
+            "Causes",
+            "",
+            [plots.bars("Deaths by queue and reason", most.to_dict())],
+            found.sort_values("deaths", ascending=False),
+        ),
+        PageSection("Paths", text, (), ways.sort_values("messages", ascending=False, kind="stable")),
         PageSection("Routing keys", "", (), tables["keys"]),
         PageSection("Samples", "", (), tables["samples"]),
     ]

@@ -57,7 +57,12 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
         )
     ]
     return [
-        PageSection("Latencies", "In milliseconds; redelivered is a share of the deliveries.", pictures, found),
+        PageSection(
+            "Latencies",
+            "The slowest deliveries first. Redelivered is a share of the deliveries.",
+            pictures,
+            found.sort_values("to_deliver_p99", ascending=False, kind="stable"),
+        ),
         PageSection("Throughput", "", [_rates(tables["throughput"])]),
         PageSection("Other outcomes of messages", "", (), tables["endings"]),
     ]

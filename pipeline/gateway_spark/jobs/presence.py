@@ -26,7 +26,7 @@ from gateway_spark.jobs.words import duration_s, moment, name, number, require_l
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.transforms.columns import label_of
-from gateway_spark.transforms.presence import BY, FACTOR, appearances, devices, sessions, silences
+from gateway_spark.transforms.presence import BY, FACTOR, devices, gaps, incomplete, sessions, sightings, silences
 
 #: The columns of results beside the devices', and those that only the computation has.
 COLUMNS: Final = (
@@ -66,16 +66,21 @@ def check(options: Namespace, outputs: Outputs) -> None:
 def perform(run: JobRun) -> JobOutcome:
     """Write the tables, and publish alerts if requested."""
     options = run.options
-    seen = appearances(inputs.messages(run), options.by or BY, options.time).persist()
+    whole = sightings(inputs.messages(run), options.by or BY, options.time).persist()
+    seen = gaps(whole).persist()
     silent = silences(seen, options.as_of or datetime.now(UTC), options.factor)
     tables = {"devices": devices(seen), "sessions": sessions(seen, options.session_gap), "silences": silent}
     figures: dict[str, Any] = {name: run.outputs.write(name, table) for name, table in tables.items()}
     seen.unpersist()
+    anonymous = incomplete(whole).count()
+    whole.unpersist()
     lasting = _lasting(run)
     figures["silent now"] = lasting.count()
     if options.alert_exchange is not None:
         figures["alerts"] = publish_alerts(run, lasting)
-    return JobOutcome(figures)
+    if not anonymous:
+        return JobOutcome(figures)
+    return JobOutcome(figures, (f"{anonymous:,} messages without a device or a time are left out",))
 
 
 def _lasting(run: JobRun) -> DataFrame:
@@ -95,6 +100,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     lasting = silent[silent["until"].isna()].drop(columns="until").sort_values("silence_s", ascending=False)
     ended = silent[silent["until"].notna()].sort_values("silence_s", ascending=False)
     text = f"A device is silent after more than {options['factor']:g} times the median of its own intervals."
+    text += " The longest silence first."
     return [
         PageSection("Silent now", text, (), lasting),
         PageSection("Sessions", "", [_sessions(met, by)]),

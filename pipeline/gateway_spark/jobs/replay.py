@@ -162,8 +162,14 @@ def _publish(run: JobRun, messages: DataFrame, batch: str) -> None:
     # A column overrides the option of that name, so a replay to another destination omits the column.
     elsewhere = {"exchange"} & given.keys() | ({"routing_key"} if "routingKey" in given else set())
     columns = [name for name in PUBLISHED if name not in elsewhere]
-    in_order = annotated(messages).coalesce(1).sortWithinPartitions("number").select(*columns)
+    in_order = annotated(messages, _exchange(run)).coalesce(1).sortWithinPartitions("number").select(*columns)
     in_order.write.format("gateway").mode("append").options(**given).save()
+
+
+def _exchange(run: JobRun) -> str | None:
+    """Return the exchange whose archive is replayed, if it is one."""
+    chosen: list[str] = run.options.exchange or []
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def sink_of(run: JobRun, batch: str) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import Job
 from gateway_spark.jobs.outputs import RUN_FILE, Outputs
 from gateway_spark.reports.page import ResultTables, page
+from gateway_spark.reports.units import duration, options_in_words
 
 
 def noted(directory: Path) -> Mapping[str, Any]:
@@ -26,14 +27,10 @@ def write_report(job: Job, outputs: Outputs) -> Path:
     run = noted(outputs.directory)
     sections = job.page(ResultTables(outputs.directory), run["options"])
     figures = {"run": _period(run), **run["figures"], "tables": str(outputs.directory)}
-    footer = "options: " + ", ".join(f"{name} = {_shown(value)}" for name, value in run["options"].items())
+    footer = f"options: {options_in_words(run['options'])}"
     return outputs.report(page(job.name, job.summary, figures, run["warnings"], sections, footer))
 
 
 def _period(run: Mapping[str, Any]) -> str:
     began, ended = datetime.fromisoformat(run["started"]), datetime.fromisoformat(run["finished"])
-    return f"{began:%Y-%m-%d %H:%M:%S} UTC, {(ended - began).total_seconds():.0f} s"
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{began:%Y-%m-%d %H:%M:%S} UTC, {duration((ended - began).total_seconds())}"

@@ -185,7 +185,7 @@ def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
     return [
         PageSection("Means over time", text, pictures),
         PageSection("Devices", table=_devices(windows)),
-        PageSection("Windows", table=windows.drop(columns="device")),
+        PageSection("Windows", "The latest first.", table=windows.drop(columns="device").iloc[::-1]),
     ]
 
 

@@ -18,6 +18,7 @@ from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
 from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.progress import ProgressPrinter
 from gateway_spark.jobs.reporting import write_report
+from gateway_spark.jobs.stages import tasks_in_words
 from gateway_spark.jobs.words import duration_s, master
 from gateway_spark.masters import require_master
 from gateway_spark.session import session
@@ -79,14 +80,17 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
     _check(job, options, outputs)
     progress = ProgressPrinter()
     progress.say(f"{job.name}: starting Spark")
-    spark = session(f"gateway {job.name}", options.master, settings)
+    with progress.waiting(lambda: "Spark is starting"):
+        spark = session(f"gateway {job.name}", options.master, settings)
+    progress.say(f"Spark {spark.version} has started")
     while True:
         started = datetime.now(UTC)
 
         def conclude(outcome: JobOutcome, started: datetime = started) -> None:
             _conclude(job, options, outputs, progress, outcome, started)
 
-        outcome = job.perform(JobRun(spark, options, outputs, progress, conclude))
+        with progress.waiting(lambda: tasks_in_words(spark)):
+            outcome = job.perform(JobRun(spark, options, outputs, progress, conclude))
         conclude(outcome)
         if outcome.failure is not None:
             raise PipelineError(outcome.failure)

@@ -1,7 +1,10 @@
 """Anomalies by a robust z-score against the usual value of the device at that hour of the week.
 
-The score is the distance from the median in units of the median absolute deviation (MAD), scaled to standard
-deviations. If more than half of the readings are equal, the mean absolute deviation is used instead.
+The score is the distance from the median in standard deviations, of which there are two, one for each side of the
+median. Each is the larger one of two estimates: by the median absolute deviation (MAD) of both sides, and by the 90th
+percentile of the distances on its side, if that has enough readings. For a normal distribution both are equal; the
+second one follows a long tail, as of delays or amounts, which the first would find anomalous as a whole. If more than
+half of the readings are equal, the mean absolute deviation is used instead of the MAD.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +17,19 @@ from gateway_spark.transforms.columns import label_of, number_of, text_of, time_
 
 THRESHOLD: Final = 3.5
 
-#: MAD and mean absolute deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin 1993).
+#: MAD and mean absolute deviation of a normal distribution, in standard deviations (Iglewicz and Hoaglin 1993), and the
+#: 90th percentile of the distances on one side.
 MAD_SCALE: Final = 0.6745
 MEAN_SCALE: Final = 0.7979
+TAIL_SCALE: Final = 1.6449
+
+TAIL: Final = 0.9
+
+#: With fewer readings on one side, a single anomaly would change the percentile.
+LEAST_OF_TAIL: Final = 20
+
+#: The largest share of readings beyond the threshold for which the score fits the data.
+FITTING: Final = 0.02
 
 SEASONS: Final[Mapping[str, Callable[[Column], Column]]] = {
     "hour-of-week": lambda time: F.weekday(time) * 24 + F.hour(time),
@@ -52,7 +65,13 @@ def scores(
     # Group by join, not by window: a window would keep all readings of a device in the memory of one task.
     centred = seasoned.join(seasoned.groupBy(*keys).agg(F.median("value").alias("median")), keys)
     distance = F.abs(F.col("value") - F.col("median"))
-    spreads = centred.groupBy(*keys).agg(F.median(distance).alias("mad"), F.avg(distance).alias("mean_distance"))
+    difference = F.col("value") - F.col("median")
+    spreads = centred.groupBy(*keys).agg(
+        F.median(distance).alias("mad"),
+        F.avg(distance).alias("mean_distance"),
+        _tail(difference).alias("tail_above"),
+        _tail(-difference).alias("tail_below"),
+    )
     columns = [*devices, "time", "season", "value", *(["is_anomaly"] if known else []), "median"]
     return centred.join(spreads, keys).select(*columns, _score().alias("score"))
 
@@ -82,9 +101,14 @@ def quality(scores: DataFrame, threshold: float = THRESHOLD) -> DataFrame:
 def _score() -> Column:
     difference = F.col("value") - F.col("median")
     infinite = F.signum(difference) * F.lit(float("inf"))
-    return (
-        F.when(difference == 0, F.lit(0.0))
-        .when(F.col("mad") > 0, MAD_SCALE * difference / F.col("mad"))
-        .when(F.col("mean_distance") > 0, MEAN_SCALE * difference / F.col("mean_distance"))
-        .otherwise(infinite)
-    )
+    usual = F.when(F.col("mad") > 0, F.col("mad") / MAD_SCALE).otherwise(F.col("mean_distance") / MEAN_SCALE)
+    tail = F.when(difference > 0, F.col("tail_above")).otherwise(F.col("tail_below")) / TAIL_SCALE
+    deviation = F.greatest(usual, tail)  # ignores a tail that is null
+    return F.when(difference == 0, F.lit(0.0)).when(deviation > 0, difference / deviation).otherwise(infinite)
+
+
+def _tail(difference: Column) -> Column:
+    """Return the 90th percentile of the distances above 0; ``null`` if there are too few."""
+    is_there = difference > 0
+    percentile = F.percentile(F.when(is_there, difference), F.lit(TAIL))
+    return F.when(F.count_if(is_there) >= LEAST_OF_TAIL, percentile)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -15,14 +17,29 @@ FACTOR: Final = 3.0
 BY: Final = ("routing_key",)
 
 
+def sightings(messages: DataFrame, by: Sequence[str] = BY, time: str = "timestamp") -> DataFrame:
+    """Return the device and the time of each message: columns of the device, ``seen``; any of them may be ``null``."""
+    named = [text_of(name).alias(label_of(name)) for name in by]
+    return messages.select(*named, time_of(time).alias("seen"))
+
+
+def incomplete(sightings: DataFrame) -> DataFrame:
+    """Return the sightings without a time, or without a part of the device's name."""
+    return sightings.where(_lacks_any(sightings.columns))
+
+
 def appearances(messages: DataFrame, by: Sequence[str] = BY, time: str = "timestamp") -> DataFrame:
     """Return the messages' times and gaps: columns of the device, ``seen``, ``previous``, ``gap_s``.
 
-    ``gap_s`` of a device's first message is ``null``. Messages without a time are omitted.
+    ``gap_s`` of a device's first message is ``null``. Messages without a time or a device are omitted.
     """
-    devices = [label_of(name) for name in by]
-    named = [text_of(name).alias(label) for name, label in zip(by, devices, strict=True)]
-    seen = messages.select(*named, time_of(time).alias("seen")).where(F.col("seen").isNotNull())
+    return gaps(sightings(messages, by, time))
+
+
+def gaps(sightings: DataFrame) -> DataFrame:
+    """Return the complete sightings with the time since the device's previous one, as `appearances` does."""
+    devices = [name for name in sightings.columns if name != "seen"]
+    seen = sightings.where(~_lacks_any(sightings.columns))
     previous = F.lag("seen").over(Window.partitionBy(*devices).orderBy("seen"))
     return seen.withColumn("previous", previous).withColumn("gap_s", _seconds("seen") - _seconds("previous"))
 
@@ -43,12 +60,15 @@ def sessions(appearances: DataFrame, gap_s: float) -> DataFrame:
 
 
 def devices(appearances: DataFrame) -> DataFrame:
-    """Return each device: ``first_seen``, ``last_seen``, ``messages``, ``median_interval_s``, ``longest_gap_s``."""
+    """Return each device: ``first_seen``, ``last_seen``, ``messages``, ``median_interval_s``, ``longest_gap_s``.
+
+    The median is that of the intervals between different times: devices may send several messages at once.
+    """
     return appearances.groupBy(*devices_of(appearances)).agg(
         F.min("seen").alias("first_seen"),
         F.max("seen").alias("last_seen"),
         F.count(F.lit(1)).alias("messages"),
-        F.median("gap_s").alias("median_interval_s"),
+        F.median(F.when(F.col("gap_s") > 0, F.col("gap_s"))).alias("median_interval_s"),
         F.max("gap_s").alias("longest_gap_s"),
     )
 
@@ -57,7 +77,7 @@ def silences(appearances: DataFrame, as_of: datetime, factor: float = FACTOR) ->
     """Return the gaps longer than ``factor`` times the device's median, including those that last at ``as_of``.
 
     Columns: the device's, ``since``, ``until`` (``null`` while it lasts), ``silence_s``, ``median_interval_s``. A
-    device with a single message has no median, so it is never silent.
+    device that was seen at a single time has no median, so it is never silent.
     """
     keys = devices_of(appearances)
     known = devices(appearances).where(F.col("median_interval_s") > 0)
@@ -80,6 +100,10 @@ def silences(appearances: DataFrame, as_of: datetime, factor: float = FACTOR) ->
 def devices_of(appearances: DataFrame) -> list[str]:
     """Return the columns that identify devices."""
     return [name for name in appearances.columns if name not in ("seen", "previous", "gap_s")]
+
+
+def _lacks_any(names: Sequence[str]) -> Column:
+    return reduce(or_, (F.col(name).isNull() for name in names))
 
 
 def _seconds(name: str) -> Column:

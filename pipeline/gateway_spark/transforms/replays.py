@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: The header with the origin of a replayed message: queue, partition and offset.
+#: The header with the origin of a replayed message: queue, partition and offset, or those of an exchange's archive.
 REPLAYED_FROM: Final = "x-replayed-from"
 
 #: The order of a replay: the order of arrival at the broker, which preserves the order within a queue.
@@ -18,9 +18,16 @@ def selected(messages: DataFrame, where: str | None = None) -> DataFrame:
     return messages if where is None else messages.where(where)
 
 
-def annotated(messages: DataFrame) -> DataFrame:
-    """Return the messages to publish, with the header ``x-replayed-from`` beside their own."""
-    place = F.concat_ws("/", "queue", F.col("partition").cast("string"), F.col("offset").cast("string"))
+def annotated(messages: DataFrame, exchange: str | None = None) -> DataFrame:
+    """Return the messages to publish, with the header ``x-replayed-from`` beside their own.
+
+    A message of an exchange's archive has no queue; its origin is ``exchange:NAME``, with the name of the archived
+    exchange if it is given, otherwise of the one to which the message was published.
+    """
+    of_exchange = F.concat(F.lit("exchange:"), F.col("exchange") if exchange is None else F.lit(exchange))
+    place = F.concat_ws(
+        "/", F.coalesce("queue", of_exchange), F.col("partition").cast("string"), F.col("offset").cast("string")
+    )
     return messages.withColumn("headers", _with_header(F.col("headers"), place)).withColumn(
         "headers_json", _with_member(F.col("headers_json"), place)
     )

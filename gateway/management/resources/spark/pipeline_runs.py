@@ -20,12 +20,15 @@ _LEVEL: Final = AccessLevel.ADMINISTRATOR
 #: What ``run.json`` has, besides the figures.
 _NOTED: Final = ("job", "started", "finished", "options", "figures", "warnings")
 
-#: A report runs no script, has no origin (so it cannot send requests with the user's session) and loads nothing.
+#: The digest of the one script that a report may run, which lets readers zoom into its plots.
+REPORTS_SCRIPT: Final = "sha256-C4UtmJSnWwoKfI/wIiHbbKdltedOvlKM0NEbp1K5cx4="
+
+#: A report runs no other script, has no origin (so it cannot send requests with the user's session) and loads nothing.
 _REPORT: Final = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": (
-        "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+        f"sandbox allow-scripts; default-src 'none'; script-src '{REPORTS_SCRIPT}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
 }
 
@@ -47,7 +50,7 @@ def run(call: Call, name: str) -> Fields:
 
 @routes.get("/pipeline-runs/<name>/report", level=_LEVEL)
 def report(call: Call, name: str) -> Download:
-    """Return the report of a run, an HTML page without scripts."""
+    """Return the report of a run, an HTML page whose only script lets readers zoom into plots."""
     path = call.context.pipeline.job_results.report(name)
     download = None if path is None else Download.of_file(path, [Extent(0, path.stat().st_size)], b"", _REPORT)
     if download is None:
