@@ -1,4 +1,4 @@
-"""What Spark is doing, in words."""
+"""The running tasks of Spark, in words."""
 
 from pyspark.sql import SparkSession
 
