@@ -18,7 +18,7 @@ from tests.pipeline.archives import write_file
 from tests.pipeline.readings_broker import QUEUE, broker_with
 from tests.waiting import wait_until
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 
 def in_background(steps: Callable[[], None]) -> threading.Thread:
