@@ -11,7 +11,7 @@ import click
 from gateway.archive.targets import ICEBERG, archive_directory, iceberg_address
 from gateway.cli.options import configuration_options, settings_from
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
-from gateway.kernel.errors import ConfigurationError, StorageError
+from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -52,14 +52,10 @@ class Tables:
 
     @property
     def catalogue(self) -> "Catalog":
-        """The catalogue, opened anew. :raises StorageError: if that fails."""
+        """The catalogue, opened anew."""
         from gateway.columnar.iceberg.catalogue import open_catalogue  # imports pyiceberg, which takes a second
 
-        address = self.address
-        try:
-            return open_catalogue(address)
-        except Exception as error:  # libraries of catalogues have exceptions of their own
-            raise StorageError(f"the catalogue cannot be opened: {error}") from None
+        return open_catalogue(self.address)
 
     def existing(self, names: tuple[str, ...]) -> "Iterator[tuple[str, Catalog, Table]]":
         """Yield the tables of these names, by default both, with their catalogue."""
@@ -73,7 +69,20 @@ class Tables:
                 continue
 
 
-@click.group()
+class OneLineGroup(click.Group):
+    """A group whose commands fail with one line: catalogues and file systems have exceptions of their own."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. :raises StorageError: for an error of a library."""
+        try:
+            return super().invoke(ctx)
+        except (GatewayError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            raise StorageError(f"{type(error).__name__}: {' '.join(str(error).split())}") from None
+
+
+@click.group(cls=OneLineGroup)
 @configuration_options
 @click.pass_context
 def archive(context: click.Context, config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> None:
@@ -153,7 +162,7 @@ def expire(tables: Tables, names: tuple[str, ...], rows: timedelta | None, snaps
             table, count = expire_rows(catalogue, table, now - rows)
             click.echo(f"{name}: {count} files of rows expired")
         if snapshots is not None:
-            click.echo(f"{name}: {expire_snapshots(table, now - snapshots)} snapshots expired")
+            click.echo(f"{name}: {expire_snapshots(catalogue, table, now - snapshots)} snapshots expired")
     return 0
 
 

@@ -139,14 +139,22 @@ def test_tidying_removes_what_no_snapshot_needs(archive: Archive, monkeypatch: p
     orphan.write_bytes(b"torn")
     assert tidy(archive.table, None, datetime.now(UTC) - timedelta(hours=1)) == 0, "a commit may need a new file yet"
     assert tidy(archive.table, None, LATER) == 1
-    table = archive.table
-    assert expire_snapshots(table, LATER) == 3
-    assert tidy(table, None, LATER) > 3
+    assert expire_snapshots(archive.catalogue, archive.table, LATER) == 3
+    assert tidy(archive.table, None, LATER) > 3
     assert len(list(orphan.parent.iterdir())) == 1
     assert archive.rows() == before
     monkeypatch.setattr(segment_commits, "_LONGEST_KEPT_S", 0)  # as after a minute
     archive.file(30, 40)
     assert [row[2] for row in archive.rows()] == list(range(40))
+
+
+def test_snapshots_expire_up_to_the_current_one(archive: Archive) -> None:
+    archive.file(0, 10)
+    archive.file(10, 20)
+    stale = archive.table
+    archive.file(20, 30)
+    assert expire_snapshots(archive.catalogue, stale, LATER) == 2
+    assert [row[2] for row in archive.rows()] == list(range(30))
 
 
 def test_tidying_removes_nothing_if_the_directory_lacks_files_of_the_table(archive: Archive) -> None:
@@ -293,9 +301,8 @@ def test_adopted_files_are_removed_once_no_snapshot_needs_them(archive: Archive,
     archive.file(10, 20)
     archive.compact()
     assert tidy(archive.table, parquet.root, LATER) == 0
-    table = archive.table
-    expire_snapshots(table, LATER)
+    expire_snapshots(archive.catalogue, archive.table, LATER)
     os.utime(file, (0, 0))
-    tidy(table, parquet.root, LATER)
+    tidy(archive.table, parquet.root, LATER)
     assert not file.exists()
     assert len(archive.rows()) == 20
