@@ -52,6 +52,12 @@ class Counters:
             "delivery_limit": self.over_limit,
         }
 
+    def total(self) -> int:
+        """Return the sum of all counters, which grows whenever one does."""
+        taken = self.deliver + self.deliver_no_ack + self.get + self.get_no_ack + self.get_empty
+        dropped = self.dropped + self.expired + self.over_limit + self.rejected
+        return self.publish + taken + self.ack + self.redeliver + dropped
+
     def add(self, other: "Counters") -> None:
         """Add the counts of another, one by one: a channel adds up those of 10,000 queues in a turn."""
         self.publish += other.publish

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from gateway.access import CertificateSubject
 from gateway.kernel.broker.broker import Broker
-from gateway.kernel.broker.connections import ChannelInfo, PeerLoad
+from gateway.kernel.broker.connections import ChannelInfo, ConnectionInfo, PeerLoad
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.net.connection_io import ConnectionIO
@@ -117,6 +117,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self._reader = reader
         self._closed = closed
         self._received: list[FrameT] = []
+        self._octets_out = 0
         self.io = ConnectionIO(self, gateway.broker.journal, gateway.turn)
         self.io.writer = SocketWriter(Transport(self), self.io.congested)
 
@@ -188,6 +189,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
 
     def take(self, data: bytes) -> None:
         """Receive output of the machine."""
+        self._octets_out += len(data)
         self._received += self._reader.feed(data)
 
     def take_end(self) -> None:
@@ -230,6 +232,13 @@ class PeerHarness(Generic[MachineT, FrameT]):
     @property
     def user_name(self) -> str:
         return self.machine.user_name
+
+    @property
+    def octets(self) -> tuple[int, int]:
+        return self.info().received[0], self._octets_out
+
+    def info(self) -> ConnectionInfo:
+        raise NotImplementedError
 
     @property
     def channel_count(self) -> int:

@@ -132,6 +132,11 @@ class Peer(Protocol):
         """The number of open channels."""
         ...
 
+    @property
+    def octets(self) -> tuple[int, int]:
+        """The bytes received and sent."""
+        ...
+
     def info(self) -> ConnectionInfo:
         """Return the connection as listings show it."""
         ...

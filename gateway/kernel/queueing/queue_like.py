@@ -1,6 +1,6 @@
 """The interface and the common state of queues and streams, which exchanges route to and listings show alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.kernel.messages.death_records import DeathReason
@@ -26,7 +26,9 @@ class QueueLike(ConsumedQueue):
     """
 
     __slots__ = (
+        "_counts_seen",
         "_feature_dispatch",
+        "_had_news",
         "_journal",
         "_pauses",
         "consumer_tally",
@@ -54,6 +56,8 @@ class QueueLike(ConsumedQueue):
         self._journal = journal
         self._feature_dispatch = NO_FEATURES
         self._pauses = 0
+        self._counts_seen = (-1, 0, 0, 0)
+        self._had_news = False
         self.consumers = consumers
         self.consumer_tally: ConsumerTally | None = None
         self.had_consumer = False
@@ -108,6 +112,19 @@ class QueueLike(ConsumedQueue):
     def lacks_capacity(self) -> bool:
         """Whether messages wait although there are consumers, because none of them has capacity."""
         raise NotImplementedError
+
+    def has_news(self) -> bool:
+        """Whether a count has changed since the last call, or had at that one: a rate needs two equal readings to end.
+
+        For statistics, which look at each queue every few seconds: most have not changed.
+        """
+        total, ready, unsettled, stored = self._counts_seen
+        had_news, self._had_news = self._had_news, False
+        now_total, now_stored = self.counters.total(), self.disk_reads + self.disk_writes
+        if total != now_total or ready != len(self) or unsettled != self.unsettled or stored != now_stored:
+            self._counts_seen = (now_total, len(self), self.unsettled, now_stored)
+            self._had_news = True
+        return had_news or self._had_news
 
     # Life cycle
 
@@ -206,3 +223,8 @@ class QueueLike(ConsumedQueue):
             self.consumer_tally.removed(consumer.subscriber.origin.user)
         if self.on_consumer is not None:
             self.on_consumer(consumer, False)
+
+
+def queues_with_news(queues: "Sequence[QueueLike]") -> list[QueueLike]:
+    """Return those of some queues that have news; 10,000 without take two milliseconds."""
+    return [queue for queue in queues if queue.has_news()]

@@ -57,7 +57,8 @@ class History:
     """The samples of one subject, oldest first.
 
     Samples without a change are not stored, so idle subjects use no memory. ``sampled_at_s`` is the time of the last
-    sample. If a monotonic count decreases, another subject has the same name now, and all earlier samples are dropped.
+    sample that was taken. If a monotonic count decreases, another subject has the same name now, and all earlier
+    samples are dropped.
     """
 
     __slots__ = ("_is_cut", "_names", "_rates", "_rows", "sampled_at_s")
@@ -72,8 +73,11 @@ class History:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def record(self, now_s: float, counts: Counts, keep: int, keep_s: float) -> None:
-        """Add a sample; keep at most ``keep`` samples, and at most one older than ``keep_s``."""
+    def record(self, now_s: float, counts: Counts, keep: int, keep_s: float, since_s: float = 0.0) -> None:
+        """Add a sample; keep at most ``keep`` samples, and at most one older than ``keep_s``.
+
+        Up to ``since_s`` nothing had changed since the last sample, although none was taken.
+        """
         names, values = tuple(counts), tuple(counts.values())
         rows = self._rows
         if names != self._names:
@@ -82,7 +86,7 @@ class History:
         elif rows and self._has_decreased(values):
             rows.clear()
         if rows:
-            elapsed_s = max(now_s - self.sampled_at_s, 0.001)
+            elapsed_s = max(now_s - max(self.sampled_at_s, since_s), 0.001)
             before = rows[-1][1]
             self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
         else:
@@ -90,11 +94,21 @@ class History:
         if not rows or rows[-1][1] != values:
             rows.append((now_s, values))
         self.sampled_at_s = now_s
+        self.trim(now_s, keep, keep_s)
+
+    def trim(self, now_s: float, keep: int, keep_s: float) -> None:
+        """Remove what is too much and too old."""
+        rows = self._rows
         while len(rows) > keep:
             rows.popleft()
             self._is_cut = True
         while len(rows) > 1 and rows[1][0] <= now_s - keep_s:
             rows.popleft()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a count changed between the last two samples: without a further sample its rate would not end."""
+        return any(self._rates)
 
     def _has_decreased(self, values: tuple[int, ...]) -> bool:
         last = self._rows[-1][1]

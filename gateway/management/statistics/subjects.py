@@ -12,7 +12,6 @@ Key: TypeAlias = tuple[str | int, ...]
 """The kind of a subject and the names that identify it."""
 
 BROKER: Final[Key] = ("broker",)
-BROKER_LONG: Final[Key] = ("broker", "long")
 NODE: Final[Key] = ("node",)
 
 

@@ -1,11 +1,13 @@
 """Rates and samples of all counts over HTTP."""
 
+from collections.abc import Callable
+from random import Random
 from urllib.parse import quote
 
 import pytest
 from pamqp import commands
 
-from gateway.management.statistics import sampler
+from gateway.management.statistics import counts, queue_samples, recorder
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import publish
@@ -129,7 +131,7 @@ def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: 
 def test_idle_queues_take_no_samples_from_active_ones(
     console: Console, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(sampler, "_SAMPLE_BUDGET", 200)
+    monkeypatch.setattr(recorder, "_SAMPLE_BUDGET", 200)
     for number in range(500):
         console.gateway.vhost.declare_queue(f"idle-{number}")
     peer = console.gateway.connect()
@@ -142,3 +144,68 @@ def test_idle_queues_take_no_samples_from_active_ones(
     details = console.get(f"{path}?msg_rates_age=40&msg_rates_incr=5")["message_stats"]["publish_details"]
     assert [each["sample"] for each in details["samples"]] == [100, 90, 80, 70, 60, 50, 40, 30, 20]
     assert details["rate"] == 2.0
+
+
+def test_queues_and_connections_that_have_not_changed_are_not_read(
+    console: Console, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        console.gateway.vhost.declare_queue(f"idle-{number}")
+    for _ in range(3):
+        take_sample(console)
+    read: list[str] = []
+    monkeypatch.setattr(
+        queue_samples, "queue_counts", lambda queue: read.append(queue.name) or counts.queue_counts(queue)
+    )
+    monkeypatch.setattr(Peer, "channels", lambda peer: read.append(peer.name) or [])
+    take_sample(console)
+    assert read == []
+    peer.send(publish("", "q"))
+    peer.receive()
+    take_sample(console)
+    assert sorted(read) == sorted(["q", peer.name])
+
+
+def test_a_rate_ends_with_the_next_sample_and_a_pause_does_not_lower_a_later_one(console: Console, peer: Peer) -> None:
+    assert console.get("/queues/%2F/q")["message_stats"]["publish_details"]["rate"] == 2.0
+    for _ in range(4):
+        take_sample(console)
+        assert console.get("/queues/%2F/q")["message_stats"]["publish_details"]["rate"] == 0.0
+    peer.send(*[publish("", "q") for _ in range(10)])
+    peer.receive()
+    take_sample(console)
+    assert console.get("/queues/%2F/q")["message_stats"]["publish_details"]["rate"] == pytest.approx(2.0, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_over_queues_are_those_of_all_of_them(console: Console, seed: int) -> None:
+    chance = Random(seed)
+    peer = console.gateway.connect()
+    names = ["a", "b", "c"]
+
+    def declare() -> None:
+        peer.send(commands.Queue.Declare(queue=chance.choice(names)))
+
+    def delete() -> None:
+        peer.send(commands.Queue.Delete(queue=chance.choice(names)))
+
+    def send() -> None:
+        peer.send(*[publish("", chance.choice(names)) for _ in range(chance.randrange(5))])
+
+    def purge_all() -> None:
+        for name in names:
+            if name in console.gateway.vhost.queue_by_name:
+                peer.send(commands.Queue.Purge(queue=name))
+
+    def forget() -> None:
+        console.statistics.forget()
+
+    actions: list[Callable[[], None]] = [declare, delete, send, send, purge_all, forget]
+    for _ in range(60):
+        chance.choice(actions)()
+        peer.receive()
+        if chance.random() < 0.5:
+            take_sample(console)
+            sums = console.statistics.sampled(("vhost", "/"))
+            expected = counts.vhost_counts(console.gateway.vhost)
+            assert {name: sums[name] for name in expected} == expected

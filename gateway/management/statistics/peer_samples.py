@@ -1,0 +1,95 @@
+"""The counts of connections and their channels: those on which nothing was sent or received are not read."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from gateway.kernel.broker.connections import ChannelInfo, Peer
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.statistics.counts import channel_counts, counts_by_name, publish_counts
+from gateway.management.statistics.history import Counts
+from gateway.management.statistics.recorder import Recorder
+from gateway.management.statistics.subjects import Key, channel_key, deliveries_key, key_of, publishes_key
+
+#: Connections that are compared in one step.
+_STEP: Final = 64
+
+
+class SampledPeer:
+    """A connection as of its last sample: its bytes, whether they had changed, and the subjects with histories."""
+
+    __slots__ = ("had_news", "keys", "octets")
+
+    def __init__(self) -> None:
+        self.octets = (-1, -1)
+        self.had_news = True
+        self.keys: set[Key] = set()
+
+
+class PeerSamples:
+    """Samples connections. Owns the sums of bytes by virtual host, which keep those of closed connections."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._peers: dict[str, SampledPeer] = {}
+        self._octets: dict[str, Counts] = {}
+
+    def clear(self) -> None:
+        """Read everything anew with the next sample."""
+        self._peers = {}
+
+    def keep_only(self, vhosts: set[str]) -> None:
+        """Forget the virtual hosts that do not exist any more."""
+        for name in self._octets.keys() - vhosts:
+            del self._octets[name]
+
+    def octets_of(self, vhost: VirtualHost) -> Counts:
+        """Return the bytes received and sent by connections of a virtual host at the last sample."""
+        return dict(self._octets.get(vhost.name) or {"recv_oct": 0, "send_oct": 0})
+
+    def sampling(self, peers: Iterable[Peer]) -> Iterator[None]:
+        """Sample all connections, in steps."""
+        former, self._peers = self._peers, {}
+        for number, peer in enumerate(peers, 1):
+            sampled = former.pop(peer.name) if peer.name in former else SampledPeer()
+            self._peers[peer.name] = sampled
+            octets = peer.octets
+            if sampled.had_news or sampled.octets != octets:
+                sampled.had_news = sampled.octets != octets
+                sampled.octets = octets
+                yield from self._sampling_peer(peer, sampled)
+            if number % _STEP == 0:
+                yield
+        for gone in former.values():
+            for key in gone.keys:
+                self._recorder.forget(key)
+
+    def _sampling_peer(self, peer: Peer, sampled: SampledPeer) -> Iterator[None]:
+        key = key_of(peer)
+        received, sent = sampled.octets
+        counts = {"recv_oct": received, "send_oct": sent}
+        self._add_increase(peer.vhost_name, self._recorder.latest(key), counts)
+        found = {key}
+        self._recorder.record(key, counts)
+        for channel in peer.channels():
+            for key, counts in _channel_samples(peer, channel):
+                found.add(key)
+                self._recorder.record(key, counts)
+                yield
+        for key in sampled.keys - found:
+            self._recorder.forget(key)
+        sampled.keys = found
+
+    def _add_increase(self, vhost: str, before: Counts, counts: Counts) -> None:
+        sums = self._octets.setdefault(vhost, {"recv_oct": 0, "send_oct": 0})
+        for name in sums:
+            increase = counts[name] - before.get(name, 0)
+            sums[name] += increase if increase >= 0 else counts[name]
+
+
+def _channel_samples(peer: Peer, channel: ChannelInfo) -> Iterator[tuple[Key, Counts]]:
+    """Yield the counts of a channel, of its publishes by exchange, and of its deliveries by queue."""
+    yield channel_key(peer, channel.number), channel_counts(channel)
+    for exchange, tally in list(channel.publishes.items()):
+        yield publishes_key(peer, channel.number, exchange), publish_counts(channel, tally)
+    for queue, counters in list(channel.deliveries.items()):
+        yield deliveries_key(peer, channel.number, queue), counts_by_name(counters)
