@@ -6,8 +6,8 @@ from typing import Final
 from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import channel_counts, counts_by_name, publish_counts
+from gateway.management.statistics.histories import Histories
 from gateway.management.statistics.history import Counts
-from gateway.management.statistics.recorder import Recorder
 from gateway.management.statistics.subjects import Key, channel_key, deliveries_key, key_of, publishes_key
 
 #: Connections that are compared in one step.
@@ -28,8 +28,8 @@ class SampledPeer:
 class PeerSamples:
     """Samples connections. Owns the sums of bytes by virtual host, which keep those of closed connections."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
         self._peers: dict[str, SampledPeer] = {}
         self._octets: dict[str, Counts] = {}
 
@@ -61,22 +61,22 @@ class PeerSamples:
                 yield
         for gone in former.values():
             for key in gone.keys:
-                self._recorder.forget(key)
+                self._histories.forget(key)
 
     def _sampling_peer(self, peer: Peer, sampled: SampledPeer) -> Iterator[None]:
         key = key_of(peer)
         received, sent = sampled.octets
         counts = {"recv_oct": received, "send_oct": sent}
-        self._add_increase(peer.vhost_name, self._recorder.latest(key), counts)
+        self._add_increase(peer.vhost_name, self._histories.latest(key), counts)
         found = {key}
-        self._recorder.record(key, counts)
+        self._histories.record(key, counts)
         for channel in peer.channels():
             for key, counts in _channel_samples(peer, channel):
                 found.add(key)
-                self._recorder.record(key, counts)
+                self._histories.record(key, counts)
                 yield
         for key in sampled.keys - found:
-            self._recorder.forget(key)
+            self._histories.forget(key)
         sampled.keys = found
 
     def _add_increase(self, vhost: str, before: Counts, counts: Counts) -> None:

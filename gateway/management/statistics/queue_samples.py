@@ -15,8 +15,8 @@ from gateway.management.statistics.counts import (
     queue_counts,
     traffic_counts,
 )
+from gateway.management.statistics.histories import Histories
 from gateway.management.statistics.history import Counts
-from gateway.management.statistics.recorder import Recorder
 from gateway.management.statistics.subjects import Key, key_of, route_key
 
 #: Weight of a sample in a queue's consumer capacity, a moving average, and the difference at which it has arrived.
@@ -33,8 +33,8 @@ class QueueSamples:
     ``disk`` sums up what queues read from and wrote to the store.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
         self.disk: Counts = {"disk_reads": 0, "disk_writes": 0}
         self._sums: dict[str, Counts] = {}
         #: The queues in the sums, by virtual host.
@@ -55,10 +55,10 @@ class QueueSamples:
         summed.discard(queue)
         key: Key = ("queue", vhost, queue)
         sums = self._sums[vhost]
-        for name, number in self._recorder.latest(key).items():
+        for name, number in self._histories.latest(key).items():
             if name in sums:
                 sums[name] -= number
-        self._recorder.forget(key)
+        self._histories.forget(key)
         self._capacities.pop(key, None)
         self._moving.pop(key, None)
 
@@ -92,7 +92,7 @@ class QueueSamples:
 
     def _sample_queue(self, queue: QueueLike, summed: set[str]) -> None:
         key = key_of(queue)
-        before = self._recorder.latest(key)
+        before = self._histories.latest(key)
         counts = queue_counts(queue)
         sums = self._sums[queue.vhost_name]
         counted = before if queue.name in summed else {}
@@ -103,15 +103,15 @@ class QueueSamples:
         for name in self.disk:
             increase = counts[name] - before.get(name, 0)
             self.disk[name] += increase if increase >= 0 else counts[name]
-        self._recorder.record(key, counts)
+        self._histories.record(key, counts)
         self._moving[key] = queue
 
     def _sampling_exchanges(self, vhost: VirtualHost) -> Iterator[None]:
         for number, exchange in enumerate(list(vhost.exchange_by_name.values()), 1):
             key, counts = key_of(exchange), exchange_counts(exchange)
-            history = self._recorder.histories.get(key)
+            history = self._histories.by_key.get(key)
             if history is None or history.is_moving or history.latest() != counts:
-                self._recorder.record(key, counts)
+                self._histories.record(key, counts)
                 yield from self._sampling_routes(exchange)
             if number % _STEP == 0:
                 yield
@@ -119,7 +119,7 @@ class QueueSamples:
     def _sampling_routes(self, exchange: Exchange) -> Iterator[None]:
         for each in exchange.passed_on():
             if each is not None:
-                self._recorder.record(route_key(exchange, each[0]), {"publish": each[1]})
+                self._histories.record(route_key(exchange, each[0]), {"publish": each[1]})
             yield
 
     # Capacity

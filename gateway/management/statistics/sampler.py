@@ -15,10 +15,10 @@ from gateway.kernel.events import Event
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import add, counts_by_name, message_counts, traffic_counts, vhost_counts
+from gateway.management.statistics.histories import Histories
 from gateway.management.statistics.history import Counts, History, Span, Trend
 from gateway.management.statistics.peer_samples import PeerSamples
 from gateway.management.statistics.queue_samples import QueueSamples
-from gateway.management.statistics.recorder import Recorder
 from gateway.management.statistics.subjects import BROKER, NODE, Key, key_of
 from gateway.management.statistics.usage import usage
 
@@ -45,9 +45,9 @@ class Statistics:
         self._broker = broker
         self._now_s = now_s
         self._data = data
-        self._recorder = Recorder()
-        self._queues = QueueSamples(self._recorder)
-        self._peers = PeerSamples(self._recorder)
+        self._histories = Histories()
+        self._queues = QueueSamples(self._histories)
+        self._peers = PeerSamples(self._histories)
         self._long = History()
         self._cleared_at_s = now_s()
         self.collections = 0
@@ -60,8 +60,8 @@ class Statistics:
     def sample(self) -> Iterator[None]:
         """Take one sample of every subject that has changed, in small steps."""
         now_s = self._now_s()
-        recorder = self._recorder
-        recorder.begin(now_s)
+        histories = self._histories
+        histories.begin(now_s)
         vhosts = list(self._broker.vhost_by_name.values())
         for vhost in vhosts:
             yield from self._queues.sampling(vhost)
@@ -71,11 +71,11 @@ class Statistics:
         for vhost in vhosts:
             sums = self._queues.sums_of(vhost)
             add(broker, sums)
-            recorder.record(key_of(vhost), sums | self.octets_of(vhost))
+            histories.record(key_of(vhost), sums | self.octets_of(vhost))
             yield
         counts = broker | self.churn() | self._queues.disk
-        recorder.record(BROKER, counts)
-        recorder.record(NODE, self.node_counts())
+        histories.record(BROKER, counts)
+        histories.record(NODE, self.node_counts())
         if not len(self._long) or now_s - self._long.sampled_at_s >= _MINUTE_S:
             self._long.record(now_s, counts, _MAX_LONG_SAMPLES, LONG_RETENTION_S)
         self.collections = gc.get_stats()[0]["collections"]
@@ -84,7 +84,7 @@ class Statistics:
         self._peers.keep_only(names)
         if now_s - self._cleared_at_s >= _MINUTE_S:
             self._cleared_at_s = now_s
-            yield from recorder.clearing(self._exists)
+            yield from histories.clearing(self._exists)
 
     def _exists(self, key: Key) -> bool:
         """Whether a subject exists; connections and channels are forgotten when they are closed."""
@@ -104,15 +104,15 @@ class Statistics:
         """Return the rates and samples of a subject; all zero before two samples."""
         long = self._long if key == BROKER else None
         wall_s = self._broker.clock.wall_ms() / 1000
-        return Trend(self._recorder.histories.get(key), spans, self._now_s(), wall_s, long)
+        return Trend(self._histories.by_key.get(key), spans, self._now_s(), wall_s, long)
 
     def sampled(self, key: Key) -> Counts:
         """Return the counts of the last sample; empty before the first."""
-        return self._recorder.latest(key)
+        return self._histories.latest(key)
 
     def idle_since_ms(self, key: Key) -> int | None:
         """Return the wall time of the last change; ``None`` if a count changed recently or without samples."""
-        history = self._recorder.histories.get(key)
+        history = self._histories.by_key.get(key)
         if history is None or history.changed_at_s >= history.sampled_at_s:
             return None
         return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_at_s) * 1000)
@@ -123,7 +123,7 @@ class Statistics:
 
     def forget(self) -> None:
         """Delete all rates and samples."""
-        self._recorder.clear()
+        self._histories.clear()
         self._queues.clear()
         self._peers.clear()
         self._long = History()
@@ -134,7 +134,7 @@ class Statistics:
 
     def counts_of(self, vhost: VirtualHost) -> Counts:
         """Return the sums of a virtual host."""
-        latest = self._recorder.latest(key_of(vhost))
+        latest = self._histories.latest(key_of(vhost))
         if len(vhost.queue_by_name) > _MAX_SUMMED_QUEUES and latest:
             return latest
         return vhost_counts(vhost) | self.octets_of(vhost)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from pamqp import commands
 
-from gateway.management.statistics import counts, queue_samples, recorder
+from gateway.management.statistics import counts, histories, queue_samples
 from tests.management.console import Console
 from tests.protocols.amqp.dialogue import Peer
 from tests.protocols.amqp.frames import publish
@@ -131,7 +131,7 @@ def test_a_queue_is_idle_after_a_sample_without_changes(console: Console, peer: 
 def test_idle_queues_take_no_samples_from_active_ones(
     console: Console, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(recorder, "_SAMPLE_BUDGET", 200)
+    monkeypatch.setattr(histories, "_SAMPLE_BUDGET", 200)
     for number in range(500):
         console.gateway.vhost.declare_queue(f"idle-{number}")
     peer = console.gateway.connect()

@@ -16,11 +16,11 @@ _SAMPLE_BUDGET: Final = 100_000
 _STEP: Final = 256
 
 
-class Recorder:
+class Histories:
     """Owns the histories. ``now_s`` is the time of the present sample, ``before_s`` that of the one before."""
 
     def __init__(self) -> None:
-        self.histories: dict[Key, History] = {}
+        self.by_key: dict[Key, History] = {}
         self.now_s = self.before_s = 0.0
         self._changing = 0  # subjects with more than one sample
         self._keep = _MAX_SAMPLES
@@ -32,9 +32,9 @@ class Recorder:
 
     def record(self, key: Key, counts: Counts) -> History:
         """Add the counts of a subject to its history. If some samples were left out, it had not changed."""
-        history = self.histories.get(key)
+        history = self.by_key.get(key)
         if history is None:
-            history = self.histories[key] = History()
+            history = self.by_key[key] = History()
         changed = len(history) > 1
         keep = _MAX_SAMPLES if key in (BROKER, NODE) else self._keep
         history.record(self.now_s, counts, keep, RETENTION_S, self.before_s)
@@ -43,24 +43,24 @@ class Recorder:
 
     def latest(self, key: Key) -> Counts:
         """Return the counts of a subject's last sample; empty without one."""
-        history = self.histories.get(key)
+        history = self.by_key.get(key)
         return {} if history is None else history.latest()
 
     def forget(self, key: Key) -> None:
         """Remove the history of a subject, if it has one."""
-        history = self.histories.pop(key, None)
+        history = self.by_key.pop(key, None)
         if history is not None and len(history) > 1:
             self._changing -= 1
 
     def clear(self) -> None:
         """Remove all histories."""
-        self.histories = {}
+        self.by_key = {}
         self._changing = 0
 
     def clearing(self, exists: Callable[[Key], bool]) -> Iterator[None]:
         """Remove the histories of subjects that do not exist any more, and old samples of the others, in steps."""
-        for number, key in enumerate(list(self.histories), 1):
-            history = self.histories.get(key)
+        for number, key in enumerate(list(self.by_key), 1):
+            history = self.by_key.get(key)
             if history is None:
                 continue
             if not exists(key):
