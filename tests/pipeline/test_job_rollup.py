@@ -121,7 +121,7 @@ def late_readings() -> list[bytes]:
     return hourly(0, 100, 101, 1, 2, 3, 4, 5, 30, 31, 102, 103)
 
 
-LATE = "4 messages were later than the watermark of 10 minutes and are missing: use a longer --watermark"
+LATE = "4 messages were later than the watermark of 10 minutes and missing: use a longer --watermark"
 
 
 @pytest.mark.parametrize(("late", "code"), [(["--late", "warn"], 0), (["--late", "fail"], 1), ([], 1)], ids=str)
@@ -171,7 +171,14 @@ def test_messages_without_a_time_are_reported(
         steps = ["--checkpoint", checkpoint] if follows else []
         assert run(tmp_path, *from_stream(broker, *steps)) == 0
     noted = json.loads((tmp_path / "run.json").read_text())
-    assert noted["warnings"] == ["3 messages have no time in $.time_hour and are missing"]
+    assert noted["warnings"] == ["3 messages are in no window, without a time in $.time_hour"]
+
+
+def test_a_stream_without_any_time_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    with broker_with([b"{}"]) as broker:
+        assert run(tmp_path, *from_stream(broker)) == 0
+    noted = json.loads((tmp_path / "run.json").read_text())
+    assert noted["warnings"] == ["1 message is in no window, without a time in $.time_hour"]
 
 
 def test_a_longer_watermark_includes_later_readings(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:

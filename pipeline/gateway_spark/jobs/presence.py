@@ -80,7 +80,8 @@ def perform(run: JobRun) -> JobOutcome:
         figures["alerts"] = publish_alerts(run, lasting)
     if not anonymous:
         return JobOutcome(figures)
-    return JobOutcome(figures, (f"{anonymous:,} messages without a device or a time are left out",))
+    subject = "1 message" if anonymous == 1 else f"{anonymous:,} messages"
+    return JobOutcome(figures, (f"left out: {subject} without a device or a time",))
 
 
 def _lasting(run: JobRun) -> DataFrame:

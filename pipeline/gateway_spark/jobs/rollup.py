@@ -25,7 +25,7 @@ from gateway_spark.jobs.words import delay, field, fields, interval, micros_of, 
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.status import batch_done
-from gateway_spark.transforms.columns import label_of
+from gateway_spark.transforms.columns import label_of, time_of
 from gateway_spark.transforms.rollup import PERCENTILES, label_of_percentile, rollup
 
 WINDOWS: Final = "windows"
@@ -76,11 +76,10 @@ def perform(run: JobRun) -> JobOutcome:
     """Roll up the new messages of a stream since its checkpoint, or everything at once."""
     if inputs.follows(run.options):
         return _follow(run)
-    messages = inputs.messages(run)
-    # Spark observes nothing if it knows beforehand that there is no row, and fails when asked.
-    observation = None if messages.isEmpty() else Observation(OBSERVED)
+    messages, observation = inputs.messages(run), Observation(OBSERVED)
     rows = run.outputs.write(WINDOWS, windows_of(messages, run.options, observed=observation))
-    timeless = 0 if observation is None else observation.get["timeless"]
+    # Spark drops what it should observe when it finds that there is no row.
+    timeless = observation.get["timeless"] if rows else messages.where(time_of(run.options.time).isNull()).count()
     return JobOutcome({"windows": rows}, _timeless(timeless, run.options))
 
 
@@ -161,14 +160,18 @@ class Lateness:
 
 def _late(count: int, options: Namespace) -> str:
     several = ", each counted for each of its windows," if options.slide not in (None, options.window) else ""
+    subject = f"1 message{several} was" if count == 1 else f"{count:,} messages{several} were"
     return (
-        f"{count:,} messages{several} were later than the watermark of {options.watermark} and are missing: "
+        f"{subject} later than the watermark of {options.watermark} and missing: "
         "use a longer --watermark, with another --checkpoint and --out, to include them"
     )
 
 
 def _timeless(count: int, options: Namespace) -> tuple[str, ...]:
-    return (f"{count:,} messages have no time in {options.time} and are missing",) if count else ()
+    if not count:
+        return ()
+    subject = "1 message is" if count == 1 else f"{count:,} messages are"
+    return (f"{subject} in no window, without a time in {options.time}",)
 
 
 def page(tables: ResultTables, options: Mapping[str, Any]) -> list[PageSection]:
