@@ -49,8 +49,8 @@ class ArchiveSettings(Section):
     ] = "gateway"
     """Namespace of the Iceberg tables in the catalogue; each broker needs its own."""
 
-    snapshots: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """Snapshots that an Iceberg table keeps; each file of the archive adds one."""
+    snapshots: Annotated[int, Field(ge=10, le=100_000)] = 200
+    """Snapshots that an Iceberg table keeps; each file of the archive adds one, and a commit takes longer with more."""
 
     segment_size: Annotated[Size, Field(ge=64 * 2**10, le=2**30)] = 64 * 2**20
     """Amount of data of one exchange or queue that is collected before it is written as a file."""

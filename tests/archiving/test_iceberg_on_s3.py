@@ -46,7 +46,9 @@ def address_on(s3: str, directory: Path, properties: str = "") -> IcebergAddress
     """Return the address of tables on a server, with a catalogue in a local directory."""
     given = f"{KEYS},s3.endpoint={s3}{properties}"
     catalogue = f"sqlite:///{directory}/catalog.db"
-    return address_in(directory, warehouse="s3://archive/a", catalog=catalogue, catalog_properties=given)
+    return address_in(
+        directory, warehouse=f"s3://archive/{directory.name}", catalog=catalogue, catalog_properties=given
+    )
 
 
 def file(worker: Worker, address: IcebergAddress, first: int, end: int) -> list[str]:
@@ -63,7 +65,7 @@ def table_at(address: IcebergAddress) -> Table:
 def test_segments_are_in_an_object_store_exactly_once(s3: str, tmp_path: Path) -> None:
     address = address_on(s3, tmp_path)
     worker = Worker()
-    assert file(worker, address, 0, 10)[0].startswith("s3://archive/a/archive/data/")
+    assert file(worker, address, 0, 10)[0].startswith(f"s3://archive/{tmp_path.name}/archive/data/")
     for first in (10, 20):
         assert file(worker, address, first, first + 10)
         assert file(Worker(), address, first, first + 10) == []

@@ -19,6 +19,7 @@ from gateway.columnar.iceberg.adopted import adoption_property, append_names, la
 from gateway.columnar.iceberg.catalogue import unretried
 from gateway.columnar.iceberg.data_files import data_file, partition_of
 from gateway.columnar.iceberg.segment import Segment, filed_identities
+from gateway.columnar.iceberg.transaction import KeepingTransaction
 from gateway.columnar.iceberg.version_hint import write_hint
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, FILE_SCHEME
 from gateway.columnar.tables.manifest import Line, lines
@@ -127,7 +128,7 @@ def _commit(catalogue: Catalog, table: Table, day: Path, entries: list[DataFile]
         properties[TableProperties.DEFAULT_NAME_MAPPING] = table.schema().name_mapping.model_dump_json()
     for _ in range(20):
         try:
-            with unretried(table).transaction() as transaction:
+            with KeepingTransaction(unretried(table)) as transaction:
                 transaction.set_properties(properties)
                 with transaction.update_snapshot(
                     snapshot_properties={"gateway.operation": "adopt"}

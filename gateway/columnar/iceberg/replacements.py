@@ -9,6 +9,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
 from gateway.columnar.iceberg.catalogue import unretried
+from gateway.columnar.iceberg.transaction import KeepingTransaction
 from gateway.kernel.errors import StorageError
 
 #: Commits tried while other writers are faster.
@@ -33,7 +34,7 @@ def replace_files(
     for _ in range(_MOST_TRIES):
         unretried(table)
         try:
-            with table.transaction() as transaction, _overwrite(transaction, summary) as update:
+            with KeepingTransaction(table) as transaction, _overwrite(transaction, summary) as update:
                 for file in removed:
                     update.delete_data_file(file)
                 for file in added:

@@ -18,6 +18,7 @@ from gateway.columnar.iceberg.catalogue import open_catalogue, open_table, unret
 from gateway.columnar.iceberg.data_files import remove_data_files, write_data_files
 from gateway.columnar.iceberg.segment import FILED, Segment, filed_identities, with_identities
 from gateway.columnar.iceberg.snapshots import expire_oldest
+from gateway.columnar.iceberg.transaction import KeepingTransaction
 from gateway.columnar.iceberg.version_hint import write_hint
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, IcebergAddress
 from gateway.kernel.errors import StorageError
@@ -100,7 +101,7 @@ def _constants(table: str, segment: Segment) -> dict[str, str]:
 
 
 def _commit(table: Table, segment: Segment, files: Iterable[DataFile]) -> None:
-    with table.transaction() as transaction:
+    with KeepingTransaction(table) as transaction:
         transaction.set_properties({FILED: with_identities(table.properties, [segment.identity])})
         with transaction.update_snapshot(snapshot_properties=segment.summary()).merge_append() as append:
             for file in files:
