@@ -29,8 +29,10 @@ WORKER_KILLS: Final = 10
 #: The sources of archived messages, as files name them.
 SOURCES: Final = ("queue", "exchange")
 
-#: Small segments with a short maximum age, so that every kill interrupts one.
+#: Small segments with a short maximum age, so that every kill interrupts one. Publishers are blocked before so many
+#: wait that a busy machine writes them for minutes.
 SETTINGS: Final = (
+    "archive.max_backlog=4MiB",
     "archive.segment_size=128KiB",
     "archive.segment_age_s=1",
     "streams.segment_size=256KiB",

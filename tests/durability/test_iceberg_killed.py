@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 BROKER_KILLS: Final = 2
 WORKER_KILLS: Final = 5
 
-#: Publishers are blocked before so many segments wait that a busy machine writes them for minutes.
+#: Larger segments, because each is a commit.
 BOUNDED: Final = ("archive.segment_size=512KiB", "archive.max_backlog=2MiB")
 
 #: A worker that has been killed imports its libraries again.
