@@ -114,10 +114,23 @@ def test_a_recreated_stream_is_another_selection(
     assert replay_stream(broker, tmp_path / "elsewhere") == 0
     broker.recreate("orders", 0, 5, "2-1")
     assert replay_stream(broker, tmp_path / "out") == 64
-    assert "a stream was deleted and declared again since" in capsys.readouterr().err
+    assert "orders/0 was declared again since" in capsys.readouterr().err
     assert replay_stream(broker, tmp_path / "third") == 0
     first, same, other = [commit["query"] for commit in broker.commits]
     assert first == same != other
+
+
+def test_an_interrupted_replay_is_completed_although_its_stream_was_declared_again(
+    spark: SparkSession, broker: FakeBroker, tmp_path: Path
+) -> None:
+    broker.recreate("orders", 0, 3, "1-1")
+    assert replay_stream(broker, tmp_path / "out") == 0
+    (first,) = [commit["query"] for commit in broker.commits]
+    plan = tmp_path / "out" / "plan.json"
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"done": 0}))
+    broker.recreate("orders", 0, 5, "2-1")
+    assert replay_stream(broker, tmp_path / "out") == 0
+    assert [commit["query"] for commit in broker.commits] == [first, first]
 
 
 def test_messages_are_published_to_another_destination(spark: SparkSession, broker: FakeBroker, archive: Path) -> None:

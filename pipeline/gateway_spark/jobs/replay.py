@@ -17,6 +17,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -124,15 +125,15 @@ class Pace:
 def _plan(run: JobRun) -> dict[str, Any]:
     """Return the plan of an earlier run, or a new one. :raises OptionError: if the earlier run had other options."""
     asked = {name: _plain(getattr(run.options, name)) for name in QUESTION}
-    streams = inputs.incarnations(run.options)
     path = run.outputs.directory / PLAN_FILE
     if path.exists():
         plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if plan["asked"] != asked:
             raise OptionError(f"{path} belongs to another selection: use another --name and --out")
-        if plan.get("streams", streams) != streams:
-            raise OptionError(f"a stream was deleted and declared again since {path}: use another --name and --out")
+        if plan["done"] >= plan["batches"]:  # else the messages that were selected are published to the end
+            _require_same_streams(plan.get("streams", {}), inputs.incarnations(run.options), path)
         return plan
+    streams = inputs.incarnations(run.options)
     chosen = numbered(selected(inputs.messages(run), run.options.where), run.options.batch_size)
     count = run.outputs.write(SELECTION, chosen)
     size = run.options.batch_size
@@ -140,6 +141,16 @@ def _plan(run: JobRun) -> dict[str, Any]:
     plan = {"asked": asked, "streams": streams, **batches}
     run.outputs.put(PLAN_FILE, json.dumps(plan))
     return plan
+
+
+def _require_same_streams(then: Mapping[str, str], now: Mapping[str, str], plan: Path) -> None:
+    """Refuse to count the messages of other streams as published; older plans and brokers name no incarnations.
+
+    :raises OptionError: if a stream is not the one of the plan.
+    """
+    for name, incarnation in then.items():
+        if incarnation and now.get(name, incarnation) not in ("", incarnation):
+            raise OptionError(f"stream {name} was declared again since {plan}: use another --name and --out")
 
 
 def _preview(run: JobRun) -> JobOutcome:
