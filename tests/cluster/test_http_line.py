@@ -142,6 +142,41 @@ def test_a_silent_leader_is_given_up_but_not_while_the_client_reads_slowly(line:
     assert line.wire.is_aborted
 
 
+def test_the_next_answer_comes_after_one_that_ended_while_the_client_read_slowly(line: Line) -> None:
+    told = line.ask()
+
+    def piece(data: bytes) -> None:
+        line.http.pause()
+
+    told.piece = piece  # type: ignore[method-assign]
+    line.side.dataReceived(OK)
+    assert told.end == "ended"
+    assert not line.wire.is_paused
+
+
+def test_a_line_without_a_request_is_not_paused(line: Line) -> None:
+    line.http.pause()
+    assert not line.wire.is_paused
+
+
+def test_a_request_on_a_lost_line_fails_in_the_next_turn(line: Line) -> None:
+    line.side.leaving()
+    told = line.ask()
+    line.http.pause()
+    assert told.end == ""
+    line.clock.advance(0)
+    assert told.end == "the connection to it was lost"
+    assert (line.wire.written, line.losses) == (b"", 1)
+
+
+def test_a_request_on_a_lost_line_can_be_cancelled(line: Line) -> None:
+    line.side.leaving()
+    told = line.ask()
+    line.http.cancel()
+    line.clock.advance(100)
+    assert told.end == ""
+
+
 def test_an_idle_line_ends_with_whatever_the_leader_says(line: Line) -> None:
     line.side.dataReceived(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
     assert (line.http.is_lost, line.losses) == (True, 1)

@@ -100,7 +100,7 @@ class Follower:
         self.epoch = leads_epoch
         self.copy: LaggingCopy | None = LaggingCopy(self.console)
         self.worker = InlineWorker(self.console.clock)
-        self.line = LineToConsole(self)
+        self.line: Any = LineToConsole(self)  # Any: a test may use another line
         self.on_turn: Callable[[], None] = lambda: None
         self.reads = CopyReads(
             "b", self, lambda request: self.line, self._reader, max_reads, 1000, self.clock, self.console.context.slices

@@ -69,7 +69,7 @@ class LeaderLine(Protocol):
     def ask(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], content: bytes, answer: CellAnswer
     ) -> CellFlow:
-        """Send a request."""
+        """Send a request. Its answer comes in a later turn, and fails then if the line is lost."""
         ...
 
 

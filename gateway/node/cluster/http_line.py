@@ -12,6 +12,9 @@ from gateway.net.forwarding.link import LeaderSide
 #: Time limit for the next piece of an answer, in seconds.
 _SILENT_S: Final = 60.0
 
+#: Why an answer fails with the connection.
+_LOST: Final = "the connection to it was lost"
+
 
 class HttpLine:
     """The connection to a leader. ``is_lost``: it is closed, or about to be.
@@ -32,8 +35,14 @@ class HttpLine:
     def ask(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], content: bytes, answer: CellAnswer
     ) -> "HttpLine":
-        """Send a request; its answer comes in a later turn. The former one has ended."""
+        """Send a request, after the end of the former one.
+
+        Its answer comes in a later turn, and fails then if the line is lost.
+        """
         self._answer = answer
+        if self.is_lost:
+            self._silence = self._clock.call_later(0, lambda: self._fail(_LOST))
+            return self
         size = [("Content-Length", str(len(content)))] if content else []
         head = h11.Request(method=method, target=target, headers=[*headers, *size])
         data = self._http.send(head) or b""
@@ -44,9 +53,9 @@ class HttpLine:
         return self
 
     def pause(self) -> None:
-        """Take no more pieces for now."""
-        self._cancel_silence()
-        if not self.is_lost:
+        """Take no more pieces for now, until the answer ends."""
+        if self._answer is not None and not self.is_lost:
+            self._cancel_silence()
             self._transport.pauseProducing()
 
     def resume(self) -> None:
@@ -111,6 +120,8 @@ class HttpLine:
             self._answer = None
             self._cancel_silence()
             self._next_or_end()
+            if not self.is_lost:
+                self._transport.resumeProducing()  # the last pieces may have paused it
             answer.ended()
 
     def _next_or_end(self) -> None:
@@ -126,7 +137,7 @@ class HttpLine:
             if self._answer is not None:
                 self._http.receive_data(b"")
                 self._take_events()
-            self._fail("the connection to it was lost")
+            self._fail(_LOST)
         return True
 
     def _fail(self, reason: str) -> None:

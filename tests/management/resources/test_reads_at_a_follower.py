@@ -1,16 +1,20 @@
 """Reads of streams at a node that follows: the leader vouches, the copy answers, else the leader does."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from twisted.internet.testing import StringTransport
 
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.streams.stream import Stream
 from gateway.management.pipeline.copy_reads import FRESH_S
 from gateway.management.pipeline.vouched_range import LogPlace
-from tests.management.console import Answer
+from gateway.net.forwarding.link import LeaderSide
+from gateway.node.cluster.http_line import HttpLine
+from tests.management.console import Answer, parsed
 from tests.management.follower import Follower, LaggingCopy
 
 READ = "/pipeline/%2F/read?queue=orders"
@@ -169,6 +173,27 @@ def test_without_the_leader_the_answer_is_503_and_the_connection_ends(follower: 
         "the leader of the cluster is lost; the connection to it has ended",
     )
     assert follower.reads.slots.tokens == 2
+
+
+def test_reads_that_wait_for_a_slot_are_refused_in_turn_when_the_leader_is_lost(follower: Follower) -> None:
+    for _ in range(follower.reads.slots.limit):
+        follower.reads.slots.acquire()
+    lines, transports = [], []
+    for _ in range(300):  # more than the stack has room for, if each one began the next one
+        side: Any = LeaderSide(follower.clock, lambda size: None, b"", lambda is_taken: None)
+        side.transport = StringTransport()  # type: ignore[no-untyped-call]
+        follower.line = HttpLine(side, follower.clock)
+        lines.append(side)
+        transports.append(follower.send(f"{READ}&from=0&to=10"))
+    for side in lines:
+        side.leaving()
+    follower.reads.slots.release()
+    for _ in transports:
+        follower.clock.advance(0)
+    answers = [parsed(transport.value()) for transport in transports]
+    assert {answer.status for answer in answers} == {503}
+    assert {answer.headers["connection"] for answer in answers} == {"close"}
+    assert follower.reads.slots.tokens == 1
 
 
 def test_other_requests_are_the_leaders(follower: Follower) -> None:
