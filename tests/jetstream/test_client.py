@@ -16,6 +16,7 @@ from gateway_jetstream.codec.frames import Delivered
 from gateway_jetstream.errors import (
     CannotConnect,
     Disconnected,
+    NatsError,
     NoResponders,
     RequestTimedOut,
     StreamNotFound,
@@ -136,6 +137,21 @@ def test_an_ordered_consumer_goes_on_after_gaps_without_doubles(
     consumer.stop()
     assert got == list(range(1, 91))
     assert consumer.restarts >= 2, "no gap was noticed"
+
+
+def test_a_publish_that_is_not_sent_is_reported_once(place: JetStreamPlace) -> None:
+    options = ClientOptions([parse_address(place.servers.urls[0])], most_output=1_000)
+    client = NatsClient(place.loop.reactor, options)
+    place.clients.append(client)
+    client.start()
+    place.run(client.opened(10))
+    told: list[object] = []
+    JetStreamPublisher(client).send("ordered.a", bytes(10_000), {}, 0.2, told.append)
+    JetStreamPublisher(client).send("ordered.a", b"", {"": "x"}, 0.2, told.append)
+    is_late: list[bool] = []
+    place.clock.call_later(0.6, lambda: is_late.append(True))
+    place.until(lambda: bool(is_late))
+    assert [type(each) for each in told] == [TooMuch, NatsError]
 
 
 def drop_one(client: NatsClient) -> None:

@@ -30,8 +30,8 @@ class ReplicatedStore:
     """A ``Store`` whose steps are records of a log under one claim.
 
     One record is in flight at a time; the steps of the meantime are folded into the next one. What is not durable in
-    the log is not reported. The ``local`` copy serves the reads, staged or written, and is built anew from the log at
-    the next start, so it need not be durable, and may be written later.
+    the log is not reported. Reads are answered from the ``local`` copy, which also finds what it has not written
+    yet. It is built anew from the log at the next start, so it may be written late.
 
     :param end: where the log ends, from which ``local`` was built.
     :param growth: what it has since its last checkpoint.

@@ -114,9 +114,10 @@ class QueueLike(ConsumedQueue):
         raise NotImplementedError
 
     def has_news(self) -> bool:
-        """Whether a count has changed since the last call, or had at that one: a rate needs two equal readings to end.
+        """Return whether a count differs from the last call, or differed at that call.
 
-        For statistics, which look at each queue every few seconds: most have not changed.
+        A rate falls to zero only after two equal readings. It remembers what it saw, so only statistics call it, which
+        look at each queue every few seconds.
         """
         total, ready, unsettled, stored = self._counts_seen
         had_news, self._had_news = self._had_news, False

@@ -36,10 +36,12 @@ class Histories:
         if history is None:
             history = self.by_key[key] = History()
         changed = len(history) > 1
-        keep = _MAX_SAMPLES if key in (BROKER, NODE) else self._keep
-        history.record(self.now_s, counts, keep, RETENTION_S, self.before_s)
+        history.record(self.now_s, counts, self._most(key), RETENTION_S, self.before_s)
         self._changing += (len(history) > 1) - changed
         return history
+
+    def _most(self, key: Key) -> int:
+        return _MAX_SAMPLES if key in (BROKER, NODE) else self._keep
 
     def latest(self, key: Key) -> Counts:
         """Return the counts of a subject's last sample; empty without one."""
@@ -66,7 +68,7 @@ class Histories:
             if not exists(key):
                 self.forget(key)
             elif len(history) > 1:
-                history.trim(self.now_s, self._keep, RETENTION_S)
+                history.trim(self.now_s, self._most(key), RETENTION_S)
                 self._changing -= len(history) <= 1
             if number % _STEP == 0:
                 yield

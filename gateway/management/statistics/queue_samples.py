@@ -42,10 +42,12 @@ class QueueSamples:
         #: The averages of queues with consumers, and the queues whose averages have not arrived at what they are now.
         self._capacities: dict[Key, float] = {}
         self._moving: dict[Key, QueueLike] = {}
+        #: The keys of the routes of each exchange that have histories.
+        self._routes: dict[Key, set[Key]] = {}
 
     def clear(self) -> None:
         """Read everything anew with the next sample."""
-        self._sums, self._summed, self._capacities, self._moving = {}, {}, {}, {}
+        self._sums, self._summed, self._capacities, self._moving, self._routes = {}, {}, {}, {}, {}
 
     def deleted(self, vhost: str, queue: str) -> None:
         """Take a deleted queue out of the sums: its counts are in those of the virtual host's former queues now."""
@@ -61,6 +63,17 @@ class QueueSamples:
         self._histories.forget(key)
         self._capacities.pop(key, None)
         self._moving.pop(key, None)
+        for (_, of_vhost, exchange), routes in self._routes.items():
+            route: Key = ("route", vhost, exchange, queue)
+            if of_vhost == vhost and route in routes:
+                routes.discard(route)
+                self._histories.forget(route)
+
+    def exchange_deleted(self, vhost: str, exchange: str) -> None:
+        """Forget an exchange and its routes."""
+        key: Key = ("exchange", vhost, exchange)
+        for gone in (key, *self._routes.pop(key, ())):
+            self._histories.forget(gone)
 
     def keep_only(self, vhosts: set[str]) -> None:
         """Forget the virtual hosts that do not exist any more."""
@@ -117,10 +130,18 @@ class QueueSamples:
                 yield
 
     def _sampling_routes(self, exchange: Exchange) -> Iterator[None]:
+        found: set[Key] = set()
         for each in exchange.passed_on():
             if each is not None:
-                self._histories.record(route_key(exchange, each[0]), {"publish": each[1]})
+                route = route_key(exchange, each[0])
+                found.add(route)
+                self._histories.record(route, {"publish": each[1]})
             yield
+        key = key_of(exchange)
+        for gone in self._routes.pop(key, set()) - found:
+            self._histories.forget(gone)
+        if found:
+            self._routes[key] = found
 
     # Capacity
 
@@ -130,18 +151,20 @@ class QueueSamples:
             return 0.0
         return self._capacities.get(key_of(queue), _capacity_now(queue))
 
-    def update_capacities(self) -> None:
-        """Update the averages that have not arrived at what their queues are like now."""
-        for key, queue in list(self._moving.items()):
+    def updating_capacities(self) -> Iterator[None]:
+        """Update the averages that have not arrived at what their queues are like now, in steps."""
+        for number, (key, queue) in enumerate(list(self._moving.items()), 1):
+            if number % _STEP == 0:
+                yield
             if queue.is_deleted or not len(queue.consumers):
                 self._capacities.pop(key, None)
-                del self._moving[key]
+                self._moving.pop(key, None)
                 continue
             now = _capacity_now(queue)
             before = self._capacities.get(key, now)
             self._capacities[key] = before + (now - before) * _CAPACITY_WEIGHT
             if abs(now - before) < _ARRIVED:
-                del self._moving[key]
+                self._moving.pop(key, None)
 
 
 def _capacity_now(queue: QueueLike) -> float:

@@ -50,6 +50,8 @@ class Statistics:
         self._peers = PeerSamples(self._histories)
         self._long = History()
         self._cleared_at_s = now_s()
+        self._sampled_at_s = 0.0  # the end of a whole sample
+        self._resets = 0
         self.collections = 0
         self.queues_created = 0
         self.queues_deleted = 0
@@ -58,14 +60,21 @@ class Statistics:
     # Sampling
 
     def sample(self) -> Iterator[None]:
-        """Take one sample of every subject that has changed, in small steps."""
+        """Take one sample of every subject that has changed, in small steps; a reset meanwhile ends it."""
+        resets = self._resets
+        for _ in self._sampling():
+            yield
+            if self._resets != resets:
+                return
+
+    def _sampling(self) -> Iterator[None]:
         now_s = self._now_s()
         histories = self._histories
         histories.begin(now_s)
         vhosts = list(self._broker.vhost_by_name.values())
         for vhost in vhosts:
             yield from self._queues.sampling(vhost)
-        self._queues.update_capacities()
+        yield from self._queues.updating_capacities()
         yield from self._peers.sampling(self._broker.connections)
         broker = self._departed_counts()
         for vhost in vhosts:
@@ -78,6 +87,7 @@ class Statistics:
         histories.record(NODE, self.node_counts())
         if not len(self._long) or now_s - self._long.sampled_at_s >= _MINUTE_S:
             self._long.record(now_s, counts, _MAX_LONG_SAMPLES, LONG_RETENTION_S)
+        self._sampled_at_s = now_s
         self.collections = gc.get_stats()[0]["collections"]
         names = set(self._broker.vhost_by_name)
         self._queues.keep_only(names)
@@ -113,7 +123,7 @@ class Statistics:
     def idle_since_ms(self, key: Key) -> int | None:
         """Return the wall time of the last change; ``None`` if a count changed recently or without samples."""
         history = self._histories.by_key.get(key)
-        if history is None or history.changed_at_s >= history.sampled_at_s:
+        if history is None or history.changed_at_s >= self._sampled_at_s:
             return None
         return round(self._broker.clock.wall_ms() - (self._now_s() - history.changed_at_s) * 1000)
 
@@ -123,6 +133,7 @@ class Statistics:
 
     def forget(self) -> None:
         """Delete all rates and samples."""
+        self._resets += 1
         self._histories.clear()
         self._queues.clear()
         self._peers.clear()
@@ -181,3 +192,5 @@ class Statistics:
         elif event.name == "queue.deleted":
             self.queues_deleted += 1
             self._queues.deleted(event.vhost, event.subject)
+        elif event.name == "exchange.deleted":
+            self._queues.exchange_deleted(event.vhost, event.subject)

@@ -133,18 +133,22 @@ class LocalCopy:
             raise
         copy.store.close()
         await next_turn(self._reactor)
-        return BuiltCopy(self._open(on_compaction), rebuilt)
+        return BuiltCopy(self._open(on_compaction, self._clock.call_later), rebuilt)
 
     def _new_copy(self, failed: Callable[[str], None]) -> LogCopy:
         """Return a copy in an empty store. :raises StorageError: if there cannot be one."""
         shutil.rmtree(self._directory, ignore_errors=True)
-        store = self._open(lambda progress: None)
+        store = self._open(lambda progress: None)  # what writes it folds steps by itself
         for _ in store.recover():
             store.close()
             raise StorageError(f"{self._directory} could not be emptied")
         return LogCopy(self._log_id, store, self._clock, failed)
 
-    def _open(self, on_compaction: "Callable[[CompactionProgress], None]") -> "LmdbStore":
+    def _open(
+        self,
+        on_compaction: "Callable[[CompactionProgress], None]",
+        call_later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> "LmdbStore":
         from gateway_lmdb import LmdbStore
         from gateway_lmdb.unsynced import UnsyncedDisk
 
@@ -152,7 +156,7 @@ class LocalCopy:
             self._directory,
             call_in_kernel=self._reactor.callFromThread,
             on_compaction=on_compaction,
-            call_later=self._clock.call_later,
+            call_later=call_later,
             disk=UnsyncedDisk(),
         )
 

@@ -158,7 +158,11 @@ class MemberCell:
         files = StoreFiles(home.configuration.settings.storage.compact_at)
         built = await self.copy.build(claim, check, files.log_progress)
         copy, rebuilt = built.store, built.rebuilt
-        await home.engine.logs.draw_near(claim)
+        try:
+            await home.engine.logs.draw_near(claim)
+        except BaseException:
+            copy.close()
+            raise
         await next_turn(home.reactor)
         if not self._leads(claim):
             copy.close()

@@ -21,7 +21,7 @@ from gateway_jetstream.client.subscriptions import NatsSubscription, NatsSubscri
 from gateway_jetstream.client.tls import tls_context
 from gateway_jetstream.codec import encoder
 from gateway_jetstream.codec.frames import Delivered, Info
-from gateway_jetstream.errors import CannotConnect, Disconnected, TooMuch
+from gateway_jetstream.errors import CannotConnect, Disconnected, NatsError, TooMuch
 
 _log: Final = Logger()
 
@@ -132,7 +132,11 @@ class NatsClient:
         encoder.checked_subject(subject)
         connection = self._open_connection(subject)
         reply = self._requests.add(subject, connection.server, timeout_s, answered)
-        self._publish(subject, reply, header, payload, at_once)
+        try:
+            self._publish(subject, reply, header, payload, at_once)
+        except NatsError:
+            self._requests.withdraw(reply)
+            raise
 
     def subscribe(self, subject: str, on_message: OnMessage, *, queue_group: str = "") -> NatsSubscription:
         """Give each message of a subject to ``on_message``; with a group, to one of its subscribers."""

@@ -69,6 +69,10 @@ class Requests:
             self._sweep_call = self._reactor.callLater(_SWEEP_S, self._sweep)
         return f"{self.inbox}{number}"
 
+    def withdraw(self, reply: str) -> None:
+        """Forget a request that was not sent: it gets no answer."""
+        self._open.pop(int(reply[len(self.inbox) :]), None)
+
     def take(self, message: Delivered) -> None:
         """Answer a request. Late and repeated answers are dropped."""
         number = message.subject[len(self.inbox) :]

@@ -64,9 +64,9 @@ class JetStreamApi:
         """Change the configuration of a stream."""
         return _state(await self.call(f"STREAM.UPDATE.{config['name']}", config))
 
-    async def stream(self, name: str) -> StreamState:
+    async def stream(self, name: str, timeout_s: float | None = None) -> StreamState:
         """Return the state of a stream. :raises StreamNotFound: if there is none."""
-        return _state(await self.call(f"STREAM.INFO.{name}"))
+        return _state(await self.call(f"STREAM.INFO.{name}", timeout_s=timeout_s))
 
     async def delete_stream(self, name: str) -> None:
         """Delete a stream."""
@@ -86,10 +86,10 @@ class JetStreamApi:
             body["keep"] = keep
         return _number(await self.call(f"STREAM.PURGE.{stream}", body), "purged")
 
-    async def step_down(self, stream: str, preferred: str = "") -> None:
+    async def step_down(self, stream: str, preferred: str = "", timeout_s: float | None = None) -> None:
         """Make another server the leader of a stream, the preferred one if it can be."""
         body = {"placement": {"preferred": preferred}} if preferred else {}
-        await self.call(f"STREAM.LEADER.STEPDOWN.{stream}", body)
+        await self.call(f"STREAM.LEADER.STEPDOWN.{stream}", body, timeout_s)
 
 
 def decode_answer(answer: Delivered, server: str, subject: str) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.stream_message import DeliveryPlace, StreamMessage, parse_place
 
-#: The time in which a consumer sends something at least. Without anything for three of them, it is made again.
+#: A consumer sends something at least this often, in seconds. After three such times without anything it is replaced.
 HEARTBEAT_S: Final = 2.0
 _SILENCE_S: Final = 3 * HEARTBEAT_S
 
-#: The server forgets a consumer without a subscriber after so long.
+#: The server forgets a consumer that has no subscriber, or makes no pull, for so long.
 _INACTIVE_S: Final = 30.0
 
 #: The pause before a consumer that could not be made is made again.

@@ -71,8 +71,8 @@ class JetStreamPublisher(StreamPublisher):
         published: "Callable[[PublishAck | NatsError], None]",
     ) -> None:
         """Send a request, whose answer is the acknowledgement."""
-        header = encode_headers(fields) if fields else b""
         try:
+            header = encode_headers(fields) if fields else b""
             self._client.ask(
                 subject, payload, header, timeout_s, lambda answer: published(self._acknowledged(subject, answer))
             )

@@ -18,7 +18,7 @@ _SUSPECTED_AFTER: Final = 3
 
 
 class LogFollow:
-    """One following. An idle log costs a heartbeat each two seconds.
+    """One following. An idle log costs a pull every two seconds.
 
     ``avoid`` is called with the server whose copy was of no use.
     """

@@ -166,6 +166,8 @@ class JetStreamQueueLogs:
         """Let the connected server lead the log's stream: an append to another one takes a hop more, there and back."""
         try:
             server = self._api.client.info.name
+            if self._copies.is_avoided(claim.queue, server):
+                return  # its copy has a gap
             await lead_from(self._api, self._reactor, self._layout.stream(claim.queue), server)
         except NatsError as error:
             _log.info("the log is led by another server: {reason}", reason=str(error))

@@ -209,3 +209,56 @@ def test_sums_over_queues_are_those_of_all_of_them(console: Console, seed: int) 
             sums = console.statistics.sampled(("vhost", "/"))
             expected = counts.vhost_counts(console.gateway.vhost)
             assert {name: sums[name] for name in expected} == expected
+
+
+def test_a_route_to_a_queue_that_is_declared_again_has_no_rate(console: Console) -> None:
+    peer = console.gateway.connect()
+    for _ in range(2):
+        peer.send(commands.Queue.Declare(queue="q"), commands.Queue.Bind(queue="q", exchange="amq.fanout"))
+        peer.receive()
+        for _ in range(2):
+            peer.send(*[publish("amq.fanout", "") for _ in range(10)])
+            peer.receive()
+            take_sample(console)
+        assert console.statistics.trend(("route", "/", "amq.fanout", "q"), {}).rate("publish") == 2.0
+        peer.send(commands.Queue.Delete(queue="q"))
+        peer.receive()
+    peer.send(commands.Queue.Declare(queue="q"), commands.Queue.Bind(queue="q", exchange="amq.fanout"))
+    peer.receive()
+    for _ in range(15):
+        take_sample(console)
+    assert console.statistics.trend(("route", "/", "amq.fanout", "q"), {}).rate("publish") == 0.0
+
+
+def test_the_broker_keeps_its_samples_however_many_subjects_change(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histories, "_SAMPLE_BUDGET", 10)
+    peer = console.gateway.connect()
+    peer.send(commands.Queue.Declare(queue="q"))
+    for _ in range(40):
+        peer.send(publish("", "q"))
+        peer.receive()
+        take_sample(console)
+    details = console.get("/overview?msg_rates_age=150&msg_rates_incr=5")["message_stats"]["publish_details"]
+    assert [each["sample"] for each in details["samples"]] == list(range(40, 9, -1))
+
+
+def test_a_reset_during_a_sample_ends_it(console: Console, peer: Peer) -> None:
+    for number in range(600):
+        console.gateway.vhost.declare_queue(f"many-{number}")
+    sampling = console.statistics.sample()
+    next(sampling)
+    console.statistics.forget()
+    list(sampling)
+    assert console.statistics.sampled(("vhost", "/")) == {}
+    take_sample(console)
+    assert console.statistics.sampled(("vhost", "/"))["messages"] == 7
+
+
+def test_after_a_reset_a_queue_without_changes_is_idle(console: Console, peer: Peer) -> None:
+    take_sample(console)
+    console.statistics.forget()
+    for _ in range(3):
+        take_sample(console)
+    assert "idle_since" in console.get("/queues/%2F/q")
