@@ -60,8 +60,12 @@ class Cells(Protocol):
         """
         ...
 
+    def keep_placed(self, vhost: str) -> bool:
+        """Keep the record of a virtual host, which another request may make; return whether it was there to keep."""
+        ...
+
     def forget_placed(self, vhost: str) -> None:
-        """Delete the record of a virtual host that was placed and is not made after all."""
+        """Delete the record of a virtual host that was placed and is not made after all, unless it must be kept."""
         ...
 
     def mark_deleting(self, vhost: str) -> "Deferred[None]":

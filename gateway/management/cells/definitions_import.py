@@ -47,6 +47,8 @@ def importing(call: Call, cells: Cells, document: Fields, *, only_checks: bool) 
     if only_checks:
         return
     yield from hash_passwords(own, call.context.passwords)
+    for cell, part in parts.others.items():
+        _keep(cells, cell, part)
     new: list[str] = []
     try:
         yield from placing(cells, planned, new)
@@ -56,6 +58,16 @@ def importing(call: Call, cells: Cells, document: Fields, *, only_checks: bool) 
             cells.forget_placed(name)
         raise
     yield from _applied_by_others(ask, parts.others, cells.own)
+
+
+def _keep(cells: Cells, cell: int, part: Fields) -> None:
+    """Keep the records of the virtual hosts that the part of a cell names and another request may have placed.
+
+    :raises HttpError: if that request was refused, and the record is gone.
+    """
+    for entry in part.get("vhosts") or ():
+        if cells.cell_of(name := str(entry["name"])) == cell and not cells.keep_placed(name):
+            raise busy(f"vhost '{name}' is being deleted; import again")
 
 
 def _checked_by_others(ask: Ask, parts: Mapping[int, Fields]) -> Steps:

@@ -25,11 +25,12 @@ from gateway.management.cells.routing import (
     cell_for,
     made_vhost,
     named_cell,
+    put_vhost,
 )
 from gateway.management.cells.vhost_making import place_vhost
 from gateway.management.context import ApiContext
 from gateway.management.http.bodies import parse_object
-from gateway.management.http.errors import HttpError, bad_request
+from gateway.management.http.errors import HttpError, bad_request, busy
 from gateway.management.http.listing import Listing
 from gateway.management.http.routes import Endpoint, LongTask, Reply, Streamed
 from gateway.management.web.request import Request
@@ -90,6 +91,7 @@ class CellDesk:
         elif (route.method, route.path) in EVERYWHERE:
             self._ask_all(request, principal, perform)
         elif (cell := cell_for(self._cells, route.path, names, request.query)) is not None:
+            self._keep(put_vhost(route.method, route.path, names))
             self._pass_on(cell, request, principal)
         else:
             perform()
@@ -113,6 +115,16 @@ class CellDesk:
 
         placing = place_vhost(self._context, self._cells, name, cell, principal.name, placed)
         placing.addErrback(partial(self._failed, request))
+
+    def _keep(self, vhost: str | None) -> None:
+        """Keep the record of a virtual host that a request may make in another cell.
+
+        The request that placed it may be refused there, and does not delete the record then.
+
+        :raises HttpError: if that has happened just now.
+        """
+        if vhost is not None and not self._cells.keep_placed(vhost):
+            raise busy(f"vhost '{vhost}' is being deleted, try again")
 
     def _wanted(self, request: Request) -> int | None:
         """Return the cell in which a client wants a new virtual host; ``None`` if it names none.

@@ -117,12 +117,15 @@ def named_cell(cells: Cells, text: str) -> int:
     return cell
 
 
+def put_vhost(method: str, path: str, names: Mapping[str, str]) -> str | None:
+    """Return the name of the virtual host that a request makes or changes; ``None`` if it does neither."""
+    return unquote(names["name"]) if (method, path) == ("PUT", _ONE_VHOST) else None
+
+
 def made_vhost(cells: Cells, method: str, path: str, names: Mapping[str, str]) -> str | None:
     """Return the name of the virtual host that a request makes; ``None`` if it does not make one."""
-    if method != "PUT" or path != _ONE_VHOST:
-        return None
-    name = unquote(names["name"])
-    return name if cells.cell_of(name) is None else None
+    name = put_vhost(method, path, names)
+    return name if name is not None and cells.cell_of(name) is None else None
 
 
 def joined_query(query: Mapping[str, str]) -> dict[str, str]:

@@ -50,6 +50,10 @@ class CellSeat:
         self._deliveries: list[DefinitionsDelivery] = []
         #: The keys of what has changed and is not in the log yet.
         self._unsettled: Counter[Key] = Counter()
+        #: The virtual hosts with a record that requests use which did not place them; at most all with a record.
+        self._kept: set[str] = set()
+        #: The virtual hosts whose records are being deleted, because the request that placed them was refused.
+        self._forgotten: set[str] = set()
 
     @property
     def api(self) -> "CellSeat":
@@ -87,18 +91,24 @@ class CellSeat:
         for name in self._map.vhosts.names_in(self.own):
             self._take_vhost(broker, name)
             yield
-        for name in broker.vhost_by_name:
-            if not self.has(name):
-                _log.error("a virtual host of this cell has no record", vhost=name, cell=self.own)
+        for name in list(broker.vhost_by_name):
+            self._require_record(name)
+            yield
 
     def _take_first(self, broker: Broker) -> None:
-        """Begin to tell the other cells, of the virtual hosts that exist already too."""
+        """Begin to tell the other cells."""
         broker.events.subscribe(self._shared_event)
         self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
         self._when_durable(lambda: broker.clock.background.add(self._comparing()))
-        for name in broker.vhost_by_name:
-            self._run(self._map.vhosts.make(name, self.own))
         broker.clock.background.add(self._removing_stale_permissions(broker))
+
+    def _require_record(self, name: str) -> None:
+        """Write the record of a virtual host of this cell if it has none."""
+        cell = self._map.cell_of(name)
+        if cell is None:
+            self._run(self._map.vhosts.make(name, self.own))
+        elif cell != self.own:
+            _log.error("a virtual host of this cell is in another one", vhost=name, cell=self.own, other=cell)
 
     def _comparing(self) -> Iterator[None]:
         if self._writer is not None:
@@ -166,11 +176,21 @@ class CellSeat:
             broker.directory.apply(Put(entity))
 
     def vhost_changed(self, name: str) -> None:
-        """Remove the permissions of a virtual host that was deleted in another cell."""
+        """Repair the record of an own virtual host; remove the permissions of one that was deleted in another cell."""
         broker = self._broker
-        if broker is None or not self.is_first or name in broker.vhost_by_name or self._map.cell_of(name) is not None:
+        if broker is None or self._map.cell_of(name) is not None:
             return
-        broker.clock.background.add(broker.directory.removing_vhost(name))
+        self._kept.discard(name)
+        if name in broker.vhost_by_name:
+            # in a turn of its own: a leader that was paused finds out first that it has been deposed
+            self._clock.call_later(0, partial(self._repair_record, name))
+        elif self.is_first:
+            broker.clock.background.add(broker.directory.removing_vhost(name))
+
+    def _repair_record(self, name: str) -> None:
+        if name in self._own_vhosts():
+            _log.warning("the record of a virtual host is written again", vhost=name, cell=self.own)
+            self._require_record(name)
 
     def _removing_stale_permissions(self, broker: Broker) -> Iterator[None]:
         """Return the steps that remove the permissions of virtual hosts that no cell has."""
@@ -183,7 +203,7 @@ class CellSeat:
     # What the broker does
 
     def _vhost_event(self, event: Event) -> None:
-        if event.name == "vhost.created" and self.is_first:
+        if event.name == "vhost.created":  # in other cells it has a record, unless that was deleted just now
             self._when_durable(lambda: self._run(self._map.vhosts.make(event.vhost, self.own)))
         elif event.name == "vhost.deleted":  # its record is removed in this turn, after the event
             self._clock.call_later(0, lambda: self._when_durable(partial(self._remove_record, event.vhost)))
@@ -262,15 +282,31 @@ class CellSeat:
 
     async def _placing(self, vhost: str, cell: int) -> PlacedVhost:
         made = await self._map.vhosts.make(vhost, cell)
+        if not made.is_new:
+            self._kept.add(vhost)
         known: Deferred[None] = Deferred()
         self._map.when_vhost_known(made.revision, lambda: known.callback(None))
         await known
         return PlacedVhost(made.place.cell, made.is_new)
 
+    def keep_placed(self, vhost: str) -> bool:
+        """Keep the record of a virtual host, which another request may make; return whether it was there to keep."""
+        if vhost in self._forgotten or self._map.cell_of(vhost) is None:
+            return False
+        self._kept.add(vhost)
+        return True
+
     def forget_placed(self, vhost: str) -> None:
-        """Delete the record of a virtual host that was placed and is not made after all."""
-        if self._broker is not None and vhost not in self._broker.vhost_by_name:
-            self._remove_record(vhost)
+        """Delete the record of a virtual host that was placed and is not made after all, unless it must be kept."""
+        if self._broker is not None and vhost not in self._broker.vhost_by_name and vhost not in self._kept:
+            self._forgotten.add(vhost)
+            self._run(self._forgetting(vhost))
+
+    async def _forgetting(self, vhost: str) -> None:
+        try:
+            await self._map.vhosts.remove(vhost)
+        finally:
+            self._forgotten.discard(vhost)
 
     def mark_deleting(self, vhost: str) -> "Deferred[None]":
         """Note that a virtual host of this cell is being deleted, before it is."""
