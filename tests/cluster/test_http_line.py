@@ -107,7 +107,14 @@ def test_a_leader_that_closes_after_its_answer_gets_no_more_requests(line: Line)
     told = line.ask()
     line.side.dataReceived(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert told.end == "ended"
-    assert line.http.is_lost
+    assert (line.http.is_lost, line.losses) == (True, 1)
+    line.side.leaving()
+    assert line.losses == 1
+
+
+def test_headers_beyond_ascii_are_sent_in_utf_8(line: Line) -> None:
+    line.http.ask("GET", "/a", [("Host", "here"), ("User-Agent", "é")], b"", Told())
+    assert b"User-Agent: \xc3\xa9\r\n" in line.wire.written
 
 
 @pytest.mark.parametrize("received", [b"", OK[:-1], b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"])
@@ -126,7 +133,7 @@ def test_an_answer_without_a_length_ends_with_the_connection(line: Line) -> None
     told = line.ask()
     line.side.dataReceived(b"HTTP/1.1 200 OK\r\n\r\nhello")
     line.side.leaving()
-    assert (told.body, told.end) == (b"hello", "ended")
+    assert (told.body, told.end, line.losses) == (b"hello", "ended", 1)
 
 
 def test_a_silent_leader_is_given_up_but_not_while_the_client_reads_slowly(line: Line) -> None:

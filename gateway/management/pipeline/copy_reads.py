@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from twisted.internet.defer import DeferredSemaphore
 from twisted.internet.task import Cooperator
+from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock
 from gateway.management.cells.cell_answer import CellAnswer, CellFlow
@@ -225,7 +226,14 @@ class CopyRead:
             return
         found = self._reads.reader(vouched.place, store).read(ReadRange(self._stream(vouched, store), begin, end))
         self._request.when_lost(found.cancel)
-        found.addCallbacks(self._send, self._not_found)
+        fresh_s = self._asked_s + FRESH_S - self._reads.clock.monotonic_s()
+        late = self._reads.clock.call_later(max(fresh_s, 0.0), found.cancel)
+
+        def in_time(result: Download | Failure) -> Download | Failure:
+            late.cancel()
+            return result
+
+        found.addBoth(in_time).addCallbacks(self._send, self._not_found)
 
     def _stream(self, vouched: VouchedRange, store: CopyStore) -> CopiedStream:
         def place_now() -> LogPlace | None:
@@ -281,6 +289,8 @@ class PassedAnswer:
     def begun(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Send the head."""
         kept = [(name, value) for name, value in headers if name.lower() not in _OF_ANSWER]
+        if (b"connection", b"close") in [(name.lower(), value.lower()) for name, value in headers]:
+            kept.append((b"Connection", b"close"))  # without the leader the next request has no answer
         self._request.begin_answer(status, kept)
 
     def piece(self, data: bytes) -> None:
@@ -313,6 +323,8 @@ def pass_on(request: Request, line: LeaderLine) -> None:
 def ask(line: LeaderLine, request: Request, answer: CellAnswer, further: Sequence[tuple[str, str]] = ()) -> CellFlow:
     """Send a client's request to its leader, with ``further`` headers."""
     headers = [(name, value) for name, value in request.headers.items() if name not in _OF_CONNECTION]
+    if "host" not in request.headers:  # HTTP/1.0
+        headers.append(("Host", "localhost"))
     return line.ask(request.method, request.target, [*headers, *further], request.content, answer)
 
 

@@ -148,6 +148,8 @@ class SplitReader(Generic[StreamT]):
         self._encoder = encoder
         self._arrow_path = arrow_path
         self._read_slots = DeferredSemaphore(max_reads)
+        #: Those of requests to the worker: as many again may remain of reads that were cancelled.
+        self._worker_slots = DeferredSemaphore(2 * max_reads)
         self._file_by_path: OrderedDict[Path, SealedFile] = OrderedDict()
 
     def read(self, read_range: ReadRange[StreamT]) -> "Deferred[Download]":
@@ -232,13 +234,19 @@ class SplitReader(Generic[StreamT]):
             "from": read_range.begin,
             "to": end,
         }
+        headers = _headers(read_range.begin, end)
+        return self._worker_slots.acquire().addCallback(lambda _: self._encode(head, chunks, headers))
+
+    def _encode(self, head: dict[str, Any], chunks: bytes, headers: dict[str, str]) -> "Deferred[Download]":
+        """Let the worker encode chunks; release its slot with its answer, even if the read was cancelled."""
         opened: Deferred[Download] = Deferred(canceller=lambda _: None)
 
         def answered(answer: EncodingResult) -> None:
+            self._worker_slots.release()
             if opened.called:
                 return
             if answer.error is None:
-                opened.callback(Download.of_bytes(answer.payload, _headers(read_range.begin, end)))
+                opened.callback(Download.of_bytes(answer.payload, headers))
             else:
                 opened.errback(HttpError(503, "not_now", f"the messages cannot be encoded: {answer.error}"))
 

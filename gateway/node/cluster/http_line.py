@@ -19,7 +19,7 @@ _LOST: Final = "the connection to it was lost"
 class HttpLine:
     """The connection to a leader. ``is_lost``: it is closed, or about to be.
 
-    ``lost`` is called once when the leader ends it, after the answer that it has interrupted has failed.
+    ``lost`` is called once when the leader ends it, after the answer that came last has ended or failed.
     """
 
     def __init__(self, side: LeaderSide, clock: Clock, lost: Callable[[], None] = lambda: None) -> None:
@@ -44,7 +44,8 @@ class HttpLine:
             self._silence = self._clock.call_later(0, lambda: self._fail(_LOST))
             return self
         size = [("Content-Length", str(len(content)))] if content else []
-        head = h11.Request(method=method, target=target, headers=[*headers, *size])
+        encoded = [(name.encode(), value.encode()) for name, value in [*headers, *size]]  # h11 encodes only ASCII
+        head = h11.Request(method=method, target=target, headers=encoded)
         data = self._http.send(head) or b""
         data += (self._http.send(h11.Data(data=content)) or b"") if content else b""
         data += self._http.send(h11.EndOfMessage()) or b""
@@ -123,6 +124,8 @@ class HttpLine:
             if not self.is_lost:
                 self._transport.resumeProducing()  # the last pieces may have paused it
             answer.ended()
+            if self.is_lost:
+                self._report_loss()
 
     def _next_or_end(self) -> None:
         """Get ready for the next request, unless the leader takes none on this connection."""
@@ -142,10 +145,13 @@ class HttpLine:
 
     def _fail(self, reason: str) -> None:
         answer, self._answer = self._answer, None
-        lost, self._lost = self._lost, lambda: None
         self._end()
         if answer is not None:
             answer.failed(reason)
+        self._report_loss()
+
+    def _report_loss(self) -> None:
+        lost, self._lost = self._lost, lambda: None
         lost()
 
     def _end(self) -> None:

@@ -1,6 +1,8 @@
 """Reads of streams at a node that follows: the leader vouches, the copy answers, else the leader does."""
 
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -194,6 +196,44 @@ def test_reads_that_wait_for_a_slot_are_refused_in_turn_when_the_leader_is_lost(
     assert {answer.status for answer in answers} == {503}
     assert {answer.headers["connection"] for answer in answers} == {"close"}
     assert follower.reads.slots.tokens == 1
+
+
+def test_the_client_is_told_when_the_leader_closes_the_connection(follower: Follower) -> None:
+    transport = follower.send("/pipeline/%2F/progress/me", "PUT", b"{}", Authorization="Basic d3Jvbmc6d3Jvbmc=")
+    answer = follower.answered(transport)
+    assert (answer.status, answer.headers["connection"]) == (401, "close")
+    assert "connection" not in follower.ask("/pipeline/%2F/progress").headers
+
+
+def test_a_request_of_http_1_0_needs_no_host(follower: Follower) -> None:
+    for path in ("/pipeline/%2F/progress", f"{READ}&from=3&to=6"):
+        transport = follower.connect()
+        login = b64encode(b"guest:guest").decode()
+        transport.protocol.dataReceived(f"GET /api{path} HTTP/1.0\r\nAuthorization: Basic {login}\r\n\r\n".encode())
+        assert follower.answered(transport).status == 200
+
+
+def test_a_worker_that_does_not_answer_leaves_reads_to_the_leader(follower: Follower) -> None:
+    asked: list[Callable[[], None]] = []
+
+    def keep(head: dict[str, Any], payload: bytes, answered: Any, *, is_urgent: bool = False) -> None:
+        asked.append(partial(ask, head, payload, answered))
+
+    ask, follower.worker.ask = follower.worker.ask, keep  # type: ignore[method-assign]
+    for _ in range(5):
+        transport = follower.send(f"{READ}&from=0&to=10")
+        follower.settle()
+        assert transport.value() == b""
+        follower.clock.advance(FRESH_S)
+        answer = follower.answered(transport)
+        assert (len(bodies(answer)), answer.headers.get("x-read-at")) == (10, None)
+        assert follower.reads.slots.tokens == 2
+    assert len(asked) == 4  # twice as many as reads at a time
+    follower.worker.ask = ask  # type: ignore[method-assign]
+    for call in asked:
+        call()
+    follower.settle()
+    assert follower.ask(f"{READ}&from=0&to=10").headers["x-read-at"] == "b"
 
 
 def test_other_requests_are_the_leaders(follower: Follower) -> None:
