@@ -9,7 +9,8 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from gateway.net.clock import ReactorClock
-from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.counts import ForwardingCounts
+from gateway.net.forwarding.passing import ForwardingFactory
 from gateway.net.forwarding.routing import FIRST_CELL, Leader
 from gateway.net.forwarding.taking import ForwardedFactory
 from tests.jetstream.event_loop import EventLoop

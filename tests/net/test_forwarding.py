@@ -13,8 +13,9 @@ from zope.interface import implementer  # type: ignore[import-untyped]  # it has
 
 from gateway.kernel.errors import ProtocolViolation
 from gateway.net.clock import ReactorClock
+from gateway.net.forwarding.counts import ForwardingCounts
 from gateway.net.forwarding.introduction import LONGEST, Introduction, encode_introduction, parse_introduction
-from gateway.net.forwarding.passing import HOLD_S, ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.passing import HOLD_S, ForwardingFactory
 from gateway.net.forwarding.taking import TIMEOUT_S, ForwardedFactory
 from gateway.net.proxy_header import encode, parse
 from gateway.testing import FakeClock

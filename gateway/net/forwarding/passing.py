@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from gateway.kernel.clock import Clock, Timer
 from gateway.logs import StructuredLog
+from gateway.net.forwarding.counts import ForwardingCounts
 from gateway.net.forwarding.introduction import encode_introduction
 from gateway.net.forwarding.link import AnsweringNode, ClientSide, LeaderSide
 from gateway.net.forwarding.reaching import Reaching
@@ -51,23 +52,6 @@ _LEFT: Final = -1
 
 #: So many of them connect to the leader at a time: it may be rebuilding its state.
 _MOST_ATTEMPTS: Final = 64
-
-
-@dataclass(slots=True)
-class ForwardingCounts:
-    """The connections that are open, those that wait for a leader, all so far, those for which there was no leader in
-    time, the bytes of clients and of the leader, how often a client went on with another leader, and how many were told
-    that they cannot.
-    """
-
-    open: int = 0
-    waiting: int = 0
-    connections: int = 0
-    expired: int = 0
-    received: int = 0
-    sent: int = 0
-    resumed: int = 0
-    not_resumed: int = 0
 
 
 class LeaderConnector(ClientFactory):

@@ -13,9 +13,10 @@ from gateway.management.cluster_state import CLIENTS_NOT_RESUMED, CLIENTS_RESUME
 from gateway.management.http.not_ready import NotReadyApi
 from gateway.management.web.factory import HttpFactory
 from gateway.net.certificates import TlsContext
+from gateway.net.forwarding.counts import ForwardingCounts
 from gateway.net.forwarding.link import AnsweringNode
 from gateway.net.forwarding.node_tls import NodeTls
-from gateway.net.forwarding.passing import ForwardingCounts, ForwardingFactory
+from gateway.net.forwarding.passing import ForwardingFactory
 from gateway.net.forwarding.resumable import Resumable
 from gateway.net.forwarding.routing import Directions, Leader
 from gateway.net.forwarding.taking import ForwardedFactory
