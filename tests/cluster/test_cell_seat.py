@@ -16,6 +16,7 @@ from gateway.kernel.errors import NotAllowed, PreconditionFailed
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.kernel.settings.limits import ConnectionLimits
+from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import NO_FLOW, CellAnswer, CellFlow, CellQuestion
 from gateway.management.cells.cells import PlacedVhost
 from gateway.management.cells.definitions import DefinitionParts
@@ -220,6 +221,20 @@ def test_definitions_are_shared_with_the_other_cell(leaders: Leaders) -> None:
         }
     ] * 2
     assert [leaders.maps[2].cell_of(name) for name in "xyz"] == [2, 2, None]
+
+
+def test_definitions_that_name_another_cell_leave_a_virtual_host_where_it_is(
+    leaders: Leaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaders.lead(1)
+    warned: list[object] = []
+    monkeypatch.setattr(StructuredLog, "warning", lambda log, text, **fields: warned.append(fields))
+    run(leaders.maps[1].vhosts.make("x", 2))
+    document = {"vhosts": [{"name": "x", "cell": 1}, {"name": "y", "cell": 1}], "queues": [{"name": "q", "vhost": "x"}]}
+    parts = _result(leaders.seats[1].sharing(document, "/"))
+    assert ([each["name"] for each in parts.own["vhosts"]], parts.elsewhere) == (["y"], {"x"})
+    assert parts.others == {2: {"vhosts": [{"name": "x"}], "queues": [{"name": "q", "vhost": "x"}]}}
+    assert warned == [{"vhosts": ["x"]}]
 
 
 def test_the_numbers_of_each_cell_say_which_one_it_is(leaders: Leaders) -> None:

@@ -55,6 +55,15 @@ def test_a_round_counts_as_a_whole(seen: Seen) -> None:
     assert (seen.connections("user-0"), seen.connections("user-1199")) == (1, 0)
 
 
+@pytest.mark.parametrize("character", ["\x01", "\U0001f600"])
+def test_frames_with_long_names_fit_in_the_smallest_payload(seen: Seen, character: str) -> None:
+    users = {f"{number:04}{character * (251 // len(character.encode()))}": (2**63,) * 5 for number in range(1200)}
+    frames = list(frames_of(2, Epoch(2**63), 2**63, users))
+    assert max(map(len, frames)) < 512 * 1024
+    seen.take(users)
+    assert {seen.connections(user) for user in users} == {2**63}
+
+
 def test_a_deposed_leader_is_ignored(seen: Seen) -> None:
     seen.take({"anna": COUNTS}, epoch=2)
     seen.take({"anna": (9, 0, 0, 0, 0)}, epoch=1, round=50)

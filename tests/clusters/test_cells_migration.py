@@ -83,6 +83,8 @@ def test_virtual_hosts_are_spread_and_the_backups_of_all_cells_are_restored(dire
     with running_servers() as servers:
         code, output = Migrations(servers, *backups, single.data, settings=CELLS).run()
         assert (code != 0, "3 directories are given, and the cluster has 2 cells" in output) == (True, True), output
+        code, output = Migrations(servers, *reversed(backups), settings=CELLS).run()
+        assert (code != 0, "the first directory must be that of cell 1" in output) == (True, True), output
         code, output = Migrations(servers, *backups, settings=CELLS).run()
         assert code == 0, output
         with _running(servers, directory / "y") as cluster:

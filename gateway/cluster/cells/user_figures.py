@@ -19,6 +19,13 @@ FORGOTTEN_S: Final = 6.0
 #: So many users are in one frame at most.
 _IN_FRAME: Final = 500
 
+#: The size of the users in one frame at most: half of the smallest ``max_payload`` with which a node starts.
+_FRAME_BYTES: Final = 256 * 1024
+
+#: The size of a character in JSON at most, of two surrogates, and that of the figures of a user without the name.
+_LONGEST_CHARACTER: Final = 12
+_USER_BYTES: Final = 128
+
 Counts = tuple[int, ...]
 """The counts of a user, in the order of ``USER_LIMITS``."""
 
@@ -82,8 +89,15 @@ class UserFigures:
 
 def frames_of(cell: int, epoch: Epoch, round: int, users: Mapping[str, Counts]) -> Iterator[bytes]:
     """Yield the frames with the figures of a cell; at least one."""
-    names = list(users)
-    parts = [names[at : at + _IN_FRAME] for at in range(0, len(names), _IN_FRAME)] or [[]]
+    parts: list[list[str]] = [[]]
+    size = 0
+    for name in users:
+        most = _LONGEST_CHARACTER * len(name) + _USER_BYTES
+        if parts[-1] and (len(parts[-1]) == _IN_FRAME or size + most > _FRAME_BYTES):
+            parts.append([])
+            size = 0
+        parts[-1].append(name)
+        size += most
     for number, part in enumerate(parts):
         yield encode_figures(FiguresFrame(cell, epoch, round, number, len(parts), {name: users[name] for name in part}))
 

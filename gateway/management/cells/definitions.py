@@ -124,6 +124,22 @@ def _without_cell(entry: Fields) -> Fields:
     return {name: value for name, value in entry.items() if name != "cell"} if "cell" in entry else entry
 
 
+def without_moves(cells: Cells, document: Fields) -> tuple[Fields, list[str]]:
+    """Return definitions whose form is checked without the cells of virtual hosts that exist in another one, and the
+    names of these.
+    """
+    moved = [
+        name
+        for entry in document.get("vhosts") or ()
+        if entry.get("cell") is not None and cells.cell_of(name := str(entry["name"])) not in (None, entry["cell"])
+    ]
+    if not moved:
+        return document, moved
+    staying = set(moved)
+    entries = [_without_cell(entry) if str(entry["name"]) in staying else entry for entry in document["vhosts"]]
+    return {**document, "vhosts": entries}, moved
+
+
 def without_vhosts(document: Fields, names: Collection[str], default_vhost: str) -> Fields:
     """Return definitions whose form is checked without those of some virtual hosts."""
     left = dict(document)

@@ -48,7 +48,8 @@ ANYWHERE: Final = frozenset(
 #: Lists without pages of what each cell has for itself; the entries get the number of their cell.
 LISTS: Final = frozenset({"/traces", "/trace-files", "/workbench/jobs", "/workbench/undo"})
 
-#: Paths with a number that says which cell has what they are about, and its name in the path.
+#: Paths with a number that says which cell has what they are about, and its name in the path. The query says it for
+#: the small numbers of cells that had them before: from an older version, or a migration.
 NUMBERED: Final = {"/workbench/jobs/<id>": "id", "/workbench/undo/<id>": "id", "/audit/<number>": "number"}
 
 #: Health checks that fail if one cell fails.
@@ -69,7 +70,7 @@ OF_SERVICE: Final = frozenset(
 )
 
 #: Paths of what each cell has for itself, which answer for the cell that the query names.
-_NAMED: Final = (*LISTS, "/trace-files/<name>", "/audit", *OF_ALL, *OF_SERVICE)
+_NAMED: Final = (*LISTS, *NUMBERED, "/trace-files/<name>", "/audit", *OF_ALL, *OF_SERVICE)
 
 #: Requests that each cell carries out for itself.
 EVERYWHERE: Final = frozenset({("DELETE", "/connections/username/<user>")})
@@ -97,7 +98,7 @@ def cell_for(cells: Cells, path: str, names: Mapping[str, str], query: Mapping[s
 
     :raises HttpError: if the query names a cell that there is not.
     """
-    if path in NUMBERED:
+    if path in NUMBERED and "cell" not in query:
         number = digits(names[NUMBERED[path]])
         cell = None if number is None else cell_of_number(number)
         return cell if cell in cells.others else None

@@ -22,7 +22,7 @@ from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.logs import StructuredLog
 from gateway.management.cells.cell_answer import CellAnswer, CellFlow, CellQuestion
 from gateway.management.cells.cells import PlacedVhost
-from gateway.management.cells.definitions import DefinitionParts, planned_cells, split, without_vhosts
+from gateway.management.cells.definitions import DefinitionParts, planned_cells, split, without_moves, without_vhosts
 from gateway.management.cells.numbering import first_number
 from gateway.node.cluster.cell_map import CellMap, entity_of, key_of
 from gateway.node.cluster.definitions_delivery import DefinitionsDelivery
@@ -142,6 +142,9 @@ class CellSeat:
         if deleting := {name for name in named if self.is_being_deleted(name)}:
             _log.warning("definitions of virtual hosts that are being deleted are left out", vhosts=sorted(deleting))
             document = without_vhosts(document, deleting, default_vhost)
+        document, moved = without_moves(self, document)
+        if moved:
+            _log.warning("definitions name another cell for virtual hosts that exist; they stay", vhosts=moved)
         planned = planned_cells(self, document)
         parts = yield from split(self, document, planned, default_vhost)
         if parts.others:

@@ -120,6 +120,7 @@ async def _migrate(
     else:
         for cell, source in zip(cells, sources, strict=True):
             await source.open([cell], {})
+        require_users_first(sources)
     migrations = [CellMigration(engine, source, cell, count, say) for source in sources for cell in source.cells]
     for migration in migrations:
         await migration.open()
@@ -137,6 +138,15 @@ async def _migrate(
         migration.begin(reactor)
     for migration in unfinished:
         await migration.end()
+
+
+def require_users_first(sources: Sequence[MigrationSource]) -> None:
+    """Require that the first directory is that of cell 1, which alone has users. :raises ClusterMismatch: if not."""
+    first, *others = sources
+    for source in others:
+        if source.has_users and not first.has_users:
+            reason = f"{source.directory} has users, and {first.directory} has none"
+            raise ClusterMismatch(f"the first directory must be that of cell 1: {reason}")
 
 
 class CellMigration:

@@ -13,6 +13,7 @@ from gateway.cluster.replication.migration_parts import MigrationParts
 from gateway.cluster.replication.stream_ends import StreamEnds
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Enqueued, Lsn, Put, SetAside, StreamSegment
+from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.node.cluster.local_copy import next_turn
 from gateway.node.cluster_id import CLUSTER_ID
@@ -40,6 +41,7 @@ class MigrationSource:
         self._lsn = Lsn(-1)
         self.name = "without a name"
         self.count = 0
+        self.has_users = False
         self.store.listen(self)
 
     async def open(self, cells: Sequence[QueueId], present: Mapping[str, int]) -> None:
@@ -53,6 +55,8 @@ class MigrationSource:
             self.count += 1
             if isinstance(found, Put | Enqueued):
                 self.parts.note(found)
+            if isinstance(found, Put) and isinstance(found.entity, UserRecord):
+                self.has_users = True
             if isinstance(found, SetAside):
                 raise StorageError(f"a record cannot be read, and was set aside: {found.reason}; see gateway repair")
             if isinstance(found, StreamSegment):

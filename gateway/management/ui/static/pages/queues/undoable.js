@@ -10,7 +10,8 @@ import { act } from "../../components/toasts.js";
 export function Undoable({ vhost, name, onDone }) {
   const actions = usePolling("/workbench/undo");
   const undo = async (action) => {
-    await act(() => post(`/workbench/undo/${action.id}`, { wait_s: 10 }), "The action is undone.");
+    const cell = action.cell ? `?cell=${action.cell}` : "";
+    await act(() => post(`/workbench/undo/${action.id}${cell}`, { wait_s: 10 }), "The action is undone.");
     onDone();
   };
   const columns = [
