@@ -16,5 +16,5 @@ def shared_cluster() -> Iterator[GatewayCluster]:
 
 @pytest.fixture
 def cluster(shared_cluster: GatewayCluster) -> GatewayCluster:
-    """Return the cluster with all nodes running, and a leader."""
-    return shared_cluster.start()
+    """Return the cluster with all nodes running and known to the leader."""
+    return shared_cluster.start().all_joined()

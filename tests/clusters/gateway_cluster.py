@@ -15,6 +15,7 @@ from select import select
 from typing import Any, Final
 
 from tests.jetstream.nats_servers import NatsServer, NatsServers, running_servers
+from tests.management_client import get
 from tests.ports import free_port
 from tests.running import Gateway
 from tests.waiting import wait_until
@@ -144,6 +145,17 @@ class GatewayCluster:
             node.wait_until_ready()
         self.leader()
         return self
+
+    def all_joined(self) -> "GatewayCluster":
+        """Wait until the leader sees all nodes: one that was killed and started again takes some seconds."""
+        wait_until(
+            lambda: {each["name"] for each in get(self.leader(), "nodes") if each["running"]} >= self._names, self.logs
+        )
+        return self
+
+    @property
+    def _names(self) -> set[str]:
+        return {node.name for node in self.nodes}
 
     def find_leader(self) -> ClusterNode | None:
         """Return the running node that leads the highest epoch."""

@@ -142,4 +142,4 @@ def test_copies_answer_again_soon_after_another_node_leads(cluster: GatewayClust
     wait_until_copied(node, "outliving", MESSAGES)  # nothing is published in this epoch
     assert NodeReads(node).read_all("outliving", MESSAGES)[0] == rows(MESSAGES)
     assert NodeReads(heir).read_all("outliving", MESSAGES)[0] == rows(MESSAGES)
-    leader.start()
+    cluster.start()
