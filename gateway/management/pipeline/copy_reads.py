@@ -120,9 +120,7 @@ class CopyReads:
 
     def _answer(self, request: Request) -> None:
         line = self._line_of(request)
-        if line.is_lost:
-            refuse(request, busy("the leader of the cluster is lost; the connection to it has ended"))
-        elif self.copies.epochs() and _is_read(request):
+        if self.copies.epochs() and _is_read(request) and not line.is_lost:
             CopyRead(self, request, line).begin()
         else:
             pass_on(request, line)
@@ -157,7 +155,7 @@ class CopyRead:
     def begin(self) -> None:
         """Ask the leader once there is a slot."""
         waiting = self._reads.slots.acquire()
-        self._request.when_lost(self._lost)
+        self._request.when_lost(self._release)
         self._request.when_lost(waiting.cancel)
         waiting.addCallbacks(self._ask, lambda failure: None)
         waiting.addErrback(self._could_not_ask)
@@ -174,9 +172,6 @@ class CopyRead:
         self._asked_s = self._reads.clock.monotonic_s()
         offered = (OFFERED_COPIES, encode_offer(self._reads.copies.epochs()))
         self._passed.flow_through(ask(self._line, self._request, self, [offered]))
-
-    def _lost(self) -> None:
-        self._release()
 
     def _release(self) -> None:
         if self._has_slot:

@@ -45,8 +45,8 @@ def exchange_counts(exchange: Exchange) -> Counts:
 
 def octets(peer: Peer) -> Counts:
     """Return the bytes received and sent by a connection."""
-    info = peer.info()
-    return {"recv_oct": info.received[0], "send_oct": info.sent[0]}
+    received, sent = peer.octets
+    return {"recv_oct": received, "send_oct": sent}
 
 
 def channel_counts(channel: ChannelInfo) -> Counts:
@@ -93,3 +93,10 @@ def add(sums: Counts, others: Mapping[str, int]) -> None:
     """Add counts to sums by name."""
     for name, number in others.items():
         sums[name] = sums.get(name, 0) + number
+
+
+def add_increase(sums: Counts, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+    """Add what the counts of a subject have grown by; if one has decreased, a new subject has the same name."""
+    for name in sums:
+        increase = now[name] - before.get(name, 0)
+        sums[name] += increase if increase >= 0 else now[name]

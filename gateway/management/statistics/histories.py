@@ -30,7 +30,7 @@ class Histories:
         self.before_s, self.now_s = self.now_s, now_s
         self._keep = max(_MIN_SAMPLES, min(_MAX_SAMPLES, _SAMPLE_BUDGET // (self._changing + 1)))
 
-    def record(self, key: Key, counts: Counts) -> History:
+    def record(self, key: Key, counts: Counts) -> None:
         """Add the counts of a subject to its history. If some samples were left out, it had not changed."""
         history = self.by_key.get(key)
         if history is None:
@@ -38,7 +38,6 @@ class Histories:
         changed = len(history) > 1
         history.record(self.now_s, counts, self._most(key), RETENTION_S, self.before_s)
         self._changing += (len(history) > 1) - changed
-        return history
 
     def _most(self, key: Key) -> int:
         return _MAX_SAMPLES if key in (BROKER, NODE) else self._keep

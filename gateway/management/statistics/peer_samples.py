@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.kernel.broker.connections import ChannelInfo, Peer
 from gateway.kernel.vhosts.virtual_host import VirtualHost
-from gateway.management.statistics.counts import channel_counts, counts_by_name, publish_counts
+from gateway.management.statistics.counts import add_increase, channel_counts, counts_by_name, octets, publish_counts
 from gateway.management.statistics.histories import Histories
 from gateway.management.statistics.history import Counts
 from gateway.management.statistics.subjects import Key, channel_key, deliveries_key, key_of, publishes_key
@@ -52,10 +52,10 @@ class PeerSamples:
         for number, peer in enumerate(peers, 1):
             sampled = former.pop(peer.name) if peer.name in former else SampledPeer()
             self._peers[peer.name] = sampled
-            octets = peer.octets
-            if sampled.had_news or sampled.octets != octets:
-                sampled.had_news = sampled.octets != octets
-                sampled.octets = octets
+            now = peer.octets
+            if sampled.had_news or sampled.octets != now:
+                sampled.had_news = sampled.octets != now
+                sampled.octets = now
                 yield from self._sampling_peer(peer, sampled)
             if number % _STEP == 0:
                 yield
@@ -65,9 +65,9 @@ class PeerSamples:
 
     def _sampling_peer(self, peer: Peer, sampled: SampledPeer) -> Iterator[None]:
         key = key_of(peer)
-        received, sent = sampled.octets
-        counts = {"recv_oct": received, "send_oct": sent}
-        self._add_increase(peer.vhost_name, self._histories.latest(key), counts)
+        counts = octets(peer)
+        sums = self._octets.setdefault(peer.vhost_name, {"recv_oct": 0, "send_oct": 0})
+        add_increase(sums, self._histories.latest(key), counts)
         found = {key}
         self._histories.record(key, counts)
         for channel in peer.channels():
@@ -78,12 +78,6 @@ class PeerSamples:
         for key in sampled.keys - found:
             self._histories.forget(key)
         sampled.keys = found
-
-    def _add_increase(self, vhost: str, before: Counts, counts: Counts) -> None:
-        sums = self._octets.setdefault(vhost, {"recv_oct": 0, "send_oct": 0})
-        for name in sums:
-            increase = counts[name] - before.get(name, 0)
-            sums[name] += increase if increase >= 0 else counts[name]
 
 
 def _channel_samples(peer: Peer, channel: ChannelInfo) -> Iterator[tuple[Key, Counts]]:

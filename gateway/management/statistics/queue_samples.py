@@ -8,6 +8,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import (
     add,
+    add_increase,
     counts_by_name,
     disk_counts,
     exchange_counts,
@@ -113,9 +114,7 @@ class QueueSamples:
             sums[name] = sums.get(name, 0) + number - counted.get(name, 0)
         summed.add(queue.name)
         counts |= disk_counts(queue)
-        for name in self.disk:
-            increase = counts[name] - before.get(name, 0)
-            self.disk[name] += increase if increase >= 0 else counts[name]
+        add_increase(self.disk, before, counts)
         self._histories.record(key, counts)
         self._moving[key] = queue
 

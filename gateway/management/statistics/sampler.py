@@ -50,7 +50,7 @@ class Statistics:
         self._peers = PeerSamples(self._histories)
         self._long = History()
         self._cleared_at_s = now_s()
-        self._sampled_at_s = 0.0  # the end of a whole sample
+        self._sampled_at_s = 0.0  # the time of the last sample that was not ended by a reset
         self._resets = 0
         self.collections = 0
         self.queues_created = 0

@@ -91,8 +91,7 @@ class NatsConnection(Protocol):
         except GatewayError as error:
             self.close(getattr(error, "reason", str(error)))
             return
-        if self.conversation.has_outgoing:
-            self._flush_soon()
+        self._flush_soon()
 
     def _take(self, happened: Happened) -> None:
         if isinstance(happened, Delivered):
@@ -131,7 +130,7 @@ class NatsConnection(Protocol):
             write()
 
     def _flush_soon(self) -> None:
-        if self._flush_call is None and not self._is_paused and not self._has_ended:
+        if self._flush_call is None and self.conversation.has_outgoing and not self._is_paused and not self._has_ended:
             self._flush_call = self._reactor.callLater(0, self._flush)
 
     def _flush(self) -> None:
