@@ -20,6 +20,7 @@ from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, US
 from gateway.cli.migrate.command import migrate
 from gateway.cli.pipeline import pipeline
 from gateway.cli.plugin import plugin
+from gateway.cli.quickstart.command import quickstart
 from gateway.cli.repair import repair
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
@@ -29,6 +30,7 @@ from gateway.version import VERSION
 #: An example of each command.
 EXAMPLES: Final = {
     "run": "run --config gateway.toml --data /var/lib/gateway",
+    "quickstart": "quickstart --yes",
     "check": "check --config gateway.toml",
     "backup": "backup /var/lib/gateway /backup/monday",
     "compact": "compact --data /var/lib/gateway",
@@ -74,6 +76,7 @@ def completion(shell: str) -> None:
 
 
 gateway.add_command(run)
+gateway.add_command(quickstart)
 gateway.add_command(check)
 gateway.add_command(backup)
 gateway.add_command(repair)

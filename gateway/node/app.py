@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
-from gateway.config import Configured, Settings
+from gateway.config import Configured
 from gateway.kernel.errors import GatewayError, StorageError
 from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
@@ -12,15 +12,14 @@ from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
 from gateway.net.clock import ReactorClock
 from gateway.net.descriptors import raise_descriptor_limit
-from gateway.net.listeners import address_text
 from gateway.net.reactor import install
 from gateway.node.advanced_clock import AdvancedClock, follow_lines
+from gateway.node.announcement import announcement
 from gateway.node.audit import record_reload
 from gateway.node.control.live_settings import ReloadResult, log_refused_reload, log_reload
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
-from gateway.version import VERSION
 
 if TYPE_CHECKING:
     from gateway.node.host import NodeHost
@@ -149,7 +148,7 @@ class _BrokerProcess:
         self._served.start(self._ready, lambda progress: tell_systemd(f"STATUS={progress}\n{_MORE_TIME}"))
 
     def _ready(self) -> None:
-        _announce(self._served.addresses, self._settings)
+        _print(announcement(self._served.addresses, self._settings.data))  # in one write, for scripts that wait for it
         if self._advances is not None and self._clock is not None:
             follow_lines(self._advances, self._reactor, self._clock, _print)
         tell_systemd("READY=1\nSTATUS=")
@@ -183,21 +182,6 @@ class _BrokerProcess:
         """Stop the node; ``run`` raises the first error."""
         self._failure = self._failure or error
         self._stop()
-
-
-def _announce(addresses: Mapping[str, tuple[str, int]], settings: Settings) -> None:
-    """Print the listeners and a first command to try, in one write, for scripts that wait for the first line."""
-    lines = [f"gateway {VERSION} is running, data in {settings.data}"]
-    lines += [f"  {name:<10} {address_text(address)}" for name, address in addresses.items()]
-    if "amqp" in addresses:
-        url = f"amqp://guest:guest@127.0.0.1:{addresses['amqp'][1]}/%2F"
-        lines += [
-            "Try it (amqp-tools, or any AMQP 0-9-1 client):",
-            f"  amqp-declare-queue -u {url} -q hello",
-            f"  amqp-publish -u {url} -r hello -b 'Hello World!'",
-            f"  amqp-get -u {url} -q hello",
-        ]
-    _print("\n".join(lines))
 
 
 def _print(text: str) -> None:

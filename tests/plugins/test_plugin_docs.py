@@ -113,7 +113,7 @@ def test_the_model_of_the_page_refuses_settings_as_the_page_shows(tmp_path: Path
     (tmp_path / "greeting.py").write_text(examples("README.md")["greeting.py"])
     with pytest.raises(ConfigurationError) as refused:
         load_plugins(tmp_path).view("/", {"greeting": {"limit": 0}})
-    assert f"```\n{refused.value}\n```" in (PAGES / "README.md").read_text()
+    assert f"```text\n{refused.value}\n```" in (PAGES / "README.md").read_text()
 
 
 @pytest.mark.parametrize("hook", HOOKS)
