@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("gateway", "protocols", "storage", "plugins", "pipeline", "tests", "benchmarks", "docs", "etc")
+TOPS = ("gateway", "protocols", "storage", "plugins", "pipeline", "tests", "benchmarks", "docs", "etc", "examples")
 
 #: The lines of a screen.
 MOST_ENTRIES = 50
