@@ -18,6 +18,8 @@ FOLLOWED: Final = (
     "README.md",
     "docs/tutorial.md",
     "docs/streams.md",
+    "docs/exchanges.md",
+    "docs/users.md",
     "docs/queues.md",
     "docs/queues-extras.md",
     "docs/selectors.md",
