@@ -1,7 +1,6 @@
-"""Sends a task that is retried, and one that is delayed by the broker for three seconds."""
+"""Sends a task, which is retried and sends a delayed one."""
 
-from tasks import charge, remind
+from tasks import charge
 
 charge.delay("anna")
-remind.apply_async(["anna"], headers={"x-delay": 3000})
 print("sent")

@@ -14,6 +14,9 @@ from kombu import Exchange, Queue
 #: The pauses before a rejected task comes again, in milliseconds. After the last one it is dropped, or dead-lettered.
 PAUSES_MS = [200, 1000, 5000]
 
+#: The time until a customer is reminded, in milliseconds.
+REMINDER_MS = 2000
+
 app = Celery("tasks", broker=os.environ.get("AMQP_URL", "amqp://127.0.0.1:5672"))
 exchange = Exchange("billing", "x-delayed-message", arguments={"x-delayed-type": "direct"})
 app.conf.update(
@@ -40,6 +43,7 @@ def charge(self: Task, customer: str) -> None:
     print("charge", customer, "attempt", attempts[customer], flush=True)
     if attempts[customer] < 3:
         raise Reject("the bank does not answer", requeue=False)  # the broker returns it after a pause
+    remind.apply_async([customer], headers={"x-delay": REMINDER_MS})  # it waits at the exchange
 
 
 @app.task

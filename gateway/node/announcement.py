@@ -1,12 +1,11 @@
 """The lines that a broker prints when it is ready: its listeners, and first commands to try."""
 
-import shutil
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from gateway.net.listeners import address_text
+from gateway.node.command_path import command_path
 from gateway.version import VERSION
 
 #: The port that the commands use without ``--url``.
@@ -22,7 +21,7 @@ def announcement(addresses: Mapping[str, tuple[str, int]], data: Path) -> str:
     if "management" in addresses:
         url = _url_option(*addresses["management"])
         lines.append("Try it, from another terminal:")
-        lines += [f"  {_command('gateway')} quickstart{url}", f"  {_command('gatewayctl')} list_queues{url}"]
+        lines += [f"  {command_path('gateway')} quickstart{url}", f"  {command_path('gatewayctl')} list_queues{url}"]
     return "\n".join(lines)
 
 
@@ -32,12 +31,3 @@ def _url_option(host: str, port: int) -> str:
     if (host, port) == ("127.0.0.1", _USUAL_PORT):
         return ""
     return f" --url http://{address_text((host, port))}"
-
-
-def _command(name: str) -> str:
-    """Return a command as a shell in this directory finds it: its name, if it is on the path."""
-    installed = Path(sysconfig.get_path("scripts")) / name
-    if not installed.exists() or shutil.which(name) == str(installed):
-        return name
-    here = Path.cwd()
-    return str(installed.relative_to(here) if installed.is_relative_to(here) else installed)

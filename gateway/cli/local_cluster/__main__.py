@@ -15,6 +15,7 @@ from gateway.cli.local_cluster.ports import HOST
 from gateway.cli.local_cluster.processes import ChildProcess
 from gateway.cli.local_cluster.servers import NatsServers
 from gateway.kernel.errors import GatewayError
+from gateway.node.command_path import command_path
 
 _POLL_S: Final = 0.2
 
@@ -75,11 +76,11 @@ class LocalCluster:
         management = self.nodes.ports[others[0]]["management"]
         lines += [
             "Try it (amqp-tools, or any AMQP 0-9-1 client): publish on one node, kill the leader, get on another.",
-            f"  amqp-declare-queue -d -u {urls[others[0]]} -q hello",
-            f"  amqp-publish -p -u {urls[others[0]]} -r hello -b 'Hello World!'",
+            f"  amqp-declare-queue -d -u {urls[others[0]]} -q first",
+            f"  amqp-publish -p -u {urls[others[0]]} -r first -b 'Hello World!'",
             f"  kill -9 {self.nodes.processes[leader].pid}",
-            f"  amqp-get -u {urls[others[1]]} -q hello        # some 6 s later",
-            f"  gatewayctl --url http://{HOST}:{management} cluster_status",
+            f"  amqp-get -u {urls[others[1]]} -q first        # some 6 s later",
+            f"  {command_path('gatewayctl')} --url http://{HOST}:{management} cluster_status",
             "Ctrl-C ends all of them; the data stay.",
         ]
         return "\n".join(lines)
