@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.cli.ctl.main import main as ctl
 from gateway.cli.main import main
 from gateway.cli.quickstart.device import DeviceRefused, publish_once
 from tests.ports import free_port
@@ -42,14 +43,22 @@ def test_each_step_happens_at_the_ports_of_the_broker(gateway: Gateway, capsys: 
 
 
 def test_the_tour_can_be_kept_and_is_not_repeated_then(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
-    from gateway.cli.ctl.main import main as ctl
-
     assert main(["quickstart", "--url", url(gateway), "--no-pause", "--keep"]) == 0
     assert main(["quickstart", "--url", url(gateway), "--no-pause"]) == 65
     assert capsys.readouterr().err == (
         "gateway: virtual host 'quickstart' exists: gatewayctl delete_vhost quickstart deletes it\n"
     )
     assert ctl(["--url", url(gateway), "delete_vhost", "quickstart"]) == 0
+
+
+def test_a_password_of_your_own_is_not_printed(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ctl(["--url", url(gateway), "add_user", "ann", "s3cret/"]) == 0
+    assert ctl(["--url", url(gateway), "set_user_tags", "ann", "administrator"]) == 0
+    assert main(["quickstart", "--url", url(gateway), "--username", "ann", "--password", "s3cret/", "--yes"]) == 0
+    printed = capsys.readouterr().out
+    assert "amqp://ann:PASSWORD@" in printed
+    assert "-u quickstart:ann -P PASSWORD" in printed
+    assert "s3cret" not in printed
 
 
 def test_without_a_broker_one_line_says_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import Final
+from urllib.parse import quote
 
 from gateway.cli.ctl.api import ApiClient
+from gateway.cli.ctl.connecting.target import DEFAULT_PASSWORD
 from gateway.cli.ctl.errors import WrongData
 from gateway.cli.ctl.values import Json, JsonObject, number, objects, part, text
 from gateway.cli.quickstart.device import publish_once
@@ -85,7 +87,7 @@ class Tour:
             The topic 'sensors/hall' is the routing key 'sensors.hall' of the exchange 'amq.topic', so a queue that is
             bound with 'sensors.#' gets what devices publish. With mosquitto's client:
 
-            mosquitto_pub -h {self._host} -p {port} -u {VHOST}:{self._user} -P {self._password} \\
+            mosquitto_pub -h {self._host} -p {port} -u {VHOST}:{self._user} -P {self._shown_password} \\
                 -q 1 -t sensors/hall -m 21.5""")
 
     def _device(self) -> str:
@@ -117,7 +119,14 @@ class Tour:
 
     @property
     def _amqp_url(self) -> str:
-        return f"amqp://{self._user}:{self._password}@{self._host}:{self.listeners['amqp']}/{VHOST}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        login = f"{quote(self._user, safe='')}:{quote(self._shown_password, safe='')}"
+        return f"amqp://{login}@{host}:{self.listeners['amqp']}/{VHOST}"
+
+    @property
+    def _shown_password(self) -> str:
+        """The password as it is printed: that of a new broker is no secret, any other one is."""
+        return self._password if self._password == DEFAULT_PASSWORD else "PASSWORD"
 
     def _declare(self, queue: str) -> None:
         self._api.put("queues", VHOST, queue, body={"durable": True})

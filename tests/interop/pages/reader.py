@@ -60,6 +60,7 @@ class Reader:
     def follow(self, page: Path) -> None:
         """Paste the blocks of a page. :raises AssertionError: for the first that does not do what the page says."""
         self._printed = ""
+        self._shown.clear()
         try:
             for block in blocks(page):
                 self._follow(block)
