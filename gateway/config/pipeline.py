@@ -16,10 +16,10 @@ class Pipeline(Section):
     """Maximum number of concurrent reads of streams; further ones wait."""
 
     batch_size: Annotated[Size, Field(ge=1024, le=2**30)] = 32 * 2**20
-    """Maximum size of one batch of the sink; a batch is published at once, and other clients wait meanwhile."""
+    """In a cluster, maximum size of one batch of the sink; a node without a cluster publishes batches of any size."""
 
-    staged_size: Annotated[Size, Field(ge=1024, le=2**34)] = 256 * 2**20
-    """Memory for rows that Spark tasks have sent and that are not yet published."""
+    staged_size: Annotated[Size, Field(ge=1024, le=2**44)] = 64 * 2**30
+    """Disk space for rows that Spark tasks have sent and that are not yet published."""
 
     staged_expiry_s: Annotated[int, Field(ge=1, le=604_800)] = 3600
     """Time after the last row until unpublished rows are dropped, in seconds."""

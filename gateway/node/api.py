@@ -29,7 +29,7 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         publish_addresses=PublishAddressesOf(topics, lambda: live().stomp),
         login_sessions=LoginSessions(broker.directory, broker.clock, settings.management.session_timeout_s),
         trace_files=parts.trace_files,
-        pipeline=pipeline_context(settings, broker.clock, parts.worker, parts.archive),
+        pipeline=pipeline_context(settings, parts),
         touch=parts.turn.touch,
         addresses=lambda: parts.ports.listeners.addresses,
         memory_limit=parts.watermarks.memory_limit,

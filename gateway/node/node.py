@@ -286,6 +286,8 @@ class Node:
         self._parts.trace_files.close()
         self._recorder.stop(waits=True)
         self._parts.worker.stop()
+        if self._context is not None:
+            self._context.pipeline.staging.stop()
         self._parts.hashing.stop()
         self._parts.host.drain_store(partial(self._close_store, done))
 

@@ -17,11 +17,14 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
 from gateway_spark.address import Address, NodeUrl, TlsOptions
-from gateway_spark.errors import AccessError, BrokerRefused, Unreachable
+from gateway_spark.errors import AccessError, BatchHeld, BrokerRefused, Unreachable
 from gateway_spark.options import QueueSelection
 
 #: Timeout for an answer, or for the next piece of one, in seconds.
 TIMEOUT_S: Final = 60.0
+
+#: Time that the broker may take to answer a commit, in seconds; then it answers with the state of the batch.
+WAIT_S: Final = 10.0
 
 #: Timeout for a connection including TLS, in seconds; a silent peer speaks another protocol.
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -133,8 +136,22 @@ class Client:
         return self._json("POST", "/stage", place, rows)
 
     def commit(self, batch: Fields) -> Fields:
-        """Publish the staged rows of a batch atomically. Return the broker's result."""
-        return self._json("POST", "/commit", {}, json.dumps(batch).encode())
+        """Publish the staged rows of a batch; return the broker's result once all are published.
+
+        The broker answers with the state of the batch while it publishes, and continues by itself after a restart.
+
+        :raises BatchHeld: if the batch is committed but cannot be published, for longer than the retry timeout.
+        """
+        held_since: float | None = None
+        while True:
+            answer = self._json("POST", "/commit", {}, json.dumps(batch | {"wait_s": WAIT_S}).encode())
+            if "state" not in answer:
+                return answer
+            now = self._clock()
+            held_since = None if answer["state"] != "held" else now if held_since is None else held_since
+            if held_since is not None and now - held_since > self._address.retry_s:
+                raise BatchHeld(str(answer["reason"]))
+            self._pause(FIRST_PAUSE_S)
 
     def discard(self, batch: Fields) -> None:
         """Drop the staged rows of a batch."""

@@ -21,6 +21,10 @@ class StagedLost(PipelineError):
     """Rows staged by the tasks of a batch no longer exist at the broker; the batch must be written again."""
 
 
+class BatchHeld(PipelineError):
+    """A batch is committed, but the broker cannot publish it for now; it continues once the reason is over."""
+
+
 class Unreachable(PipelineError):
     """The broker did not answer within the option ``retryTimeout``."""
 

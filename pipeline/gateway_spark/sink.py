@@ -1,8 +1,9 @@
-"""The sink: tasks stage rows at the broker, and the driver publishes all of them atomically, exactly once.
+"""The sink: tasks stage rows at the broker, and the driver commits all of them at once, exactly once.
 
-Staged rows are not published. The driver commits only the attempts whose messages Spark returned, so the rows of a
-failed or repeated task are dropped by the broker. The broker stores (producer, query, batch) with the messages, and
-a batch that is written again after a crash is a duplicate.
+Staged rows are on the broker's disk and not published. The driver commits only the attempts whose messages Spark
+returned, so the rows of a failed or repeated task are dropped by the broker. The broker stores (producer, query, batch)
+with the commit, and a batch that is written again after a crash is a duplicate. Each request is repeated while the
+broker restarts.
 
 Spark creates the writing and the committing object in separate processes: all state is in the messages.
 """
@@ -23,7 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client, Fields
-from gateway_spark.errors import BrokerRefused, OptionError, PipelineError, StagedLost
+from gateway_spark.errors import BatchHeld, BrokerRefused, OptionError, PipelineError, StagedLost
 from gateway_spark.one_line import one_line
 from gateway_spark.options import SinkOptions, sink_options
 from gateway_spark.rows import framed, require_publishable
@@ -45,19 +46,26 @@ class TaskCommit(WriterCommitMessage):
 
 
 def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> TaskCommit:
-    """Stage the rows of a task at the broker."""
+    """Stage the rows of a task at the broker.
+
+    :raises StagedLost: if the broker no longer has earlier rows of the task, as after a takeover in a cluster; Spark
+        runs the task again.
+    """
     attempt, parts, rows = uuid4().hex, 0, 0
+    place = {"attempt": attempt} if options.exchange is None else {"attempt": attempt, "exchange": options.exchange}
     with closing(Client(options.address)) as client:
         for part, count in framed(batches, options.part_bytes):
-            client.stage({"attempt": attempt, "part": str(parts)}, part)
+            staged = client.stage({**place, "part": str(parts)}, part)
             parts, rows = parts + 1, rows + count
+            if staged.get("parts", parts) < parts:
+                raise StagedLost("the broker no longer has all rows of the task, which has to run again")
     return TaskCommit(attempt, parts, rows, query)
 
 
 def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None], identity: Fields) -> None:
     """Publish all rows that tasks staged.
 
-    :raises StagedLost: if the broker no longer has them, as after a restart.
+    :raises StagedLost: if the broker no longer has them: they have expired, or another node of a cluster took over.
     :raises PipelineError: if an unroutable message is not permitted.
     """
     staged = [each for each in messages if isinstance(each, TaskCommit) and each.parts]
@@ -75,6 +83,8 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
             answer = client.commit(batch)
         except BrokerRefused as refusal:
             raise _explained(refusal) from None
+        except BatchHeld as held:
+            raise BatchHeld(f"the batch is committed, and is published once this is over: {held}") from None
     if answer.get("refused"):
         warnings.warn(f"gateway: {answer['refused']} messages were refused by full queues", stacklevel=2)
 
@@ -105,10 +115,8 @@ class TableWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish all rows."""
         batch_id = self._options.batch_id
-        identity: Fields = {}
-        if batch_id is not None:
-            identity = {"producer": self._options.producer, "query": f"batch {batch_id}", "batch": 0}
-        publish(self._options, messages, identity)
+        query = f"job {uuid4().hex}" if batch_id is None else f"batch {batch_id}"
+        publish(self._options, messages, {"producer": self._options.producer, "query": query, "batch": 0})
 
     @one_line
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -155,6 +163,6 @@ def _require_append(overwrite: bool) -> None:
 
 def _explained(refusal: BrokerRefused) -> PipelineError:
     """Return the error of a refused commit."""
-    if refusal.status == CONFLICT and refusal.fields.get("error") == "not_staged":
+    if refusal.status == CONFLICT and refusal.fields.get("error") in ("not_staged", "damaged"):
         return StagedLost(f"{refusal}; restart the query to write the batch again")
     return PipelineError(f"nothing of the batch was published: {refusal}")

@@ -9,13 +9,15 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import h11
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, Cooperator, deferLater
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
@@ -23,12 +25,15 @@ from gateway.config.stomp import Stomp
 from gateway.management.context import ApiContext
 from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.login_sessions import LoginSessions
-from gateway.management.http.site import management_site
+from gateway.management.http.site import TaskSteps, management_site
+from gateway.management.pipeline.batch_runs import BatchRuns
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.job_results import JobResults
 from gateway.management.pipeline.progress import ProgressReports
 from gateway.management.pipeline.reading import SplitReader
+from gateway.management.pipeline.staged_files import StagedFiles
 from gateway.management.pipeline.staging import Staging
+from gateway.management.pipeline.staging_threads import InlineThreads
 from gateway.management.statistics.sampler import Statistics
 from gateway.management.trace_files.trace_files import TraceFiles
 from gateway.management.web.factory import HttpFactory
@@ -45,7 +50,8 @@ from tests.protocols.amqp.dialogue import Gateway
 
 BODY_LIMIT = 64 * 1024
 STAGED_LIMIT = 20_000
-BATCH_LIMIT = 10_000
+#: Larger batches are published in slices.
+AT_ONCE_SIZE = 10_000
 SESSION_S = 600
 TRACE_LIMIT = 3000
 
@@ -71,7 +77,9 @@ class Answer:
 class Console:
     """A client of a gateway's API, by default with the user guest.
 
-    With ``ends_turns``, each slice of long work is a separate turn. ``services`` are those of each virtual host.
+    With ``ends_turns``, each slice of long work is a separate turn. ``services`` are those of each virtual host. Rows
+    of Spark are ``staged`` in that directory, by default in a temporary one. With ``steps_singly``, each step of long
+    work takes a millisecond.
     """
 
     prefix = "/api"
@@ -86,10 +94,20 @@ class Console:
         services: VhostServices | None = None,
         traces: Path = Path("traces"),
         results: Path | None = None,
+        staged: Path | None = None,
+        staged_limit: int = STAGED_LIMIT,
+        batch_limit: int | None = None,
+        steps_singly: bool = False,
     ) -> None:
         self.results = results
+        self._directory = None if staged is not None else TemporaryDirectory()
+        self.staged = staged or Path(self._directory.name if self._directory is not None else "")
+        self.staged_limit = staged_limit
+        self.batch_limit = batch_limit
         self.gateway = gateway or Gateway()
         self.clock = Clock()
+        self.slices = single_steps(self.clock) if steps_singly else slices_on(self.clock, time.monotonic)
+        self.touch = self.gateway.end_turn if ends_turns else lambda: None
         broker = self.gateway.broker
         broker.directory.put_user(self._administrator())
         self.statistics = Statistics(broker, self.clock.seconds)
@@ -104,7 +122,7 @@ class Console:
             pipeline=self.pipeline,
             trace_files=TraceFiles(broker, traces, TRACE_LIMIT),
             login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
-            touch=self.gateway.end_turn if ends_turns else lambda: None,
+            touch=self.touch,
             addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},
             memory_limit=2**30,
             disk_free_limit=50_000_000,
@@ -113,7 +131,7 @@ class Console:
             http=limits or HttpLimits(max_body_size=BODY_LIMIT),
             cross_origin_policy=cross_origin_policy or CrossOriginPolicy(OriginRules()),
             reactor=self.clock,
-            slices=slices_on(self.clock, time.monotonic),
+            slices=self.slices,
             services_of=lambda vhost: services or VhostServices(),
         )
         self.site = self._site()
@@ -128,9 +146,26 @@ class Console:
 
     def _pipeline(self) -> PipelineContext:
         self.worker = InlineWorker(self.clock)
-        staging = Staging(self.gateway.broker.clock, STAGED_LIMIT, BATCH_LIMIT, expiry_s=60)
-        reading = SplitReader(self.worker, self.worker, max_reads=2)
-        return PipelineContext(reading, staging, ProgressReports(), JobResults(self.results), producer_memory_ms=60_000)
+        broker = self.gateway.broker
+        self.staged_files = StagedFiles(self.staged)
+        staging = Staging(broker.clock, self.staged_files, InlineThreads(), self.staged_limit, expiry_s=60)
+        staging.restore()
+        later = partial(deferLater, self.clock)
+        runs = BatchRuns(broker, staging, self._run_steps, later, producer_memory_ms=60_000)
+        runs.resume()
+        return PipelineContext(
+            SplitReader(self.worker, self.worker, max_reads=2),
+            staging,
+            runs,
+            ProgressReports(),
+            JobResults(self.results),
+            producer_memory_ms=60_000,
+            at_once_size=AT_ONCE_SIZE,
+            batch_limit=self.batch_limit,
+        )
+
+    def _run_steps(self, steps: Any) -> Any:
+        return self.slices.coiterate(iter(TaskSteps(steps, self.touch)))
 
     def _administrator(self) -> Any:
         guest = self.gateway.broker.directory.user_by_name["guest"]
@@ -210,6 +245,11 @@ class Console:
     def delete(self, path: str) -> None:
         answer = self.ask("DELETE", path)
         assert answer.status == 204, answer
+
+
+def single_steps(clock: Clock) -> Cooperator:
+    """Return what runs one step of long work in each millisecond."""
+    return Cooperator(lambda: lambda: True, partial(clock.callLater, 0.001))
 
 
 def parsed(received: bytes, method: str = "GET") -> Answer:

@@ -25,7 +25,8 @@ class FakeBroker:
     """Streams by name. Message n of a stream has body ``name:n`` and a time n seconds after ``EPOCH_MS``.
 
     ``partitions`` are queue -> number -> stream. ``faults`` are consumed one for each request: a status to answer
-    with, or ``"hang up"``. ``rows_per_answer`` ends answers early, ``batch_rows`` starts them early.
+    with, or ``"hang up"``. ``rows_per_answer`` ends answers early, ``batch_rows`` starts them early. Commits are
+    answered with each of ``progress_answers`` first. ``lost_parts`` is the number of parts that are not on its disk.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,8 @@ class FakeBroker:
         self.progress: dict[str, Any] = {}
         self.parts: dict[tuple[str, str], bytes] = {}
         self.commits: list[dict[str, Any]] = []
+        self.progress_answers: deque[dict[str, Any]] = deque()
+        self.lost_parts = 0
         self.commit_answer: tuple[int, dict[str, Any]] = (200, {"published": 1, "duplicate": False})
         self.rows_per_answer = 1_000_000
         self.batch_rows = 1
@@ -177,8 +180,11 @@ def _handler(broker: FakeBroker) -> type[BaseHTTPRequestHandler]:
                     return 204, None
                 case ["stage"]:
                     broker.parts[query["attempt"], query["part"]] = body
-                    return 200, {"staged": len(body)}
+                    parts = sum(name == query["attempt"] for name, _ in broker.parts) - broker.lost_parts
+                    return 200, {"staged": len(body), "parts": parts}
                 case ["commit"]:
+                    if broker.progress_answers:
+                        return 202, broker.progress_answers.popleft()
                     broker.commits.append(json.loads(body))
                     return broker.commit_answer
                 case ["discard"]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import IntegerType, MapType, StringType, StructType
 
-from gateway_spark.errors import OptionError, PipelineError, StagedLost
+from gateway_spark.errors import BatchHeld, OptionError, PipelineError, StagedLost
 from gateway_spark.options import sink_options
 from gateway_spark.rows import LENGTHS, framed, require_publishable
 from gateway_spark.sink import MicroBatchWriter, TableWriter, TaskCommit
@@ -154,6 +154,7 @@ def test_rows_staged_by_tasks_are_committed_by_another_object(broker: FakeBroker
         "routing_key": "k",
         "unroutable": "fail",
         "dead_letter_exchange": None,
+        "wait_s": 10.0,
     }
     assert {name for name, _ in broker.parts} == {message.attempt for message in messages}
 
@@ -223,9 +224,13 @@ def test_a_repeated_batch_write_with_a_name_is_a_duplicate(broker: FakeBroker) -
 
 
 def test_a_repeated_batch_write_without_a_name_is_not_a_duplicate(broker: FakeBroker) -> None:
-    writer = batch_writer(broker)
-    writer.commit([writer.write(iter([table(body=[b"x"])]))])
-    assert not broker.commits[0].keys() & {"producer", "query", "batch"}
+    """Each write has an identity of its own, so that a commit that is repeated after a restart is recognised."""
+    for _ in range(2):
+        writer = batch_writer(broker)
+        writer.commit([writer.write(iter([table(body=[b"x"])]))])
+    first, second = (commit["query"] for commit in broker.commits)
+    assert first.startswith("job ")
+    assert first != second
 
 
 def test_overwriting_is_refused(broker: FakeBroker) -> None:
@@ -235,7 +240,40 @@ def test_overwriting_is_refused(broker: FakeBroker) -> None:
             make(BODY, True)
 
 
+def test_a_commit_is_repeated_until_the_batch_is_published(broker: FakeBroker) -> None:
+    """Also while the broker restarts."""
+    writer = batch_writer(broker)
+    message = writer.write(iter([table(body=[b"x"])]))
+    broker.progress_answers += [
+        {"state": "checked"},
+        {"state": "held", "reason": "low on memory"},
+        {"state": "publishing"},
+    ]
+    broker.faults += [503, "hang up"]
+    writer.commit([message])
+    assert len(broker.commits) == 1
+    assert broker.requests.count("POST commit") == 6
+
+
+def test_a_batch_that_stays_held_fails_the_query(broker: FakeBroker) -> None:
+    writer = batch_writer(broker, retryTimeout="1ms")
+    message = writer.write(iter([table(body=[b"x"])]))
+    broker.progress_answers += [{"state": "held", "reason": "no exchange 'x'"}] * 3
+    line = "the batch is committed, and is published once this is over: no exchange 'x'"
+    with pytest.raises(BatchHeld, match=line):
+        writer.commit([message])
+
+
+def test_a_task_whose_earlier_rows_are_lost_runs_again(broker: FakeBroker) -> None:
+    """Another node of a cluster took over."""
+    writer = batch_writer(broker, maxInFlight="1024")
+    broker.lost_parts = 1
+    with pytest.raises(StagedLost, match="which has to run again"):
+        writer.write(iter([table(body=[b"x" * 2000, b"y" * 2000])]))
+
+
 REFUSALS = [
+    (409, {"error": "damaged", "reason": "it is damaged"}, StagedLost, "it is damaged; restart the query"),
     (409, {"error": "not_staged", "reason": "it is not here"}, StagedLost, "it is not here; restart the query"),
     (409, {"error": "unroutable", "reason": "no queue"}, PipelineError, "nothing of the batch was published: no queue"),
     (413, {"error": "too_large", "reason": "too much"}, PipelineError, "nothing of the batch was published: too much"),

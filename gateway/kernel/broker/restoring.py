@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gateway.kernel.journal.changes import Put, Removed
 from gateway.kernel.journal.records.access import PermissionRecord, SecretRecord, TopicPermissionRecord, UserRecord
 from gateway.kernel.journal.records.audit import AuditRecord
+from gateway.kernel.journal.records.batches import BatchPositionRecord, BatchRecord
 from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.journal.records.kept import KeptRecord
 from gateway.kernel.journal.records.progress import CleanStopRecord, ProducerRecord, SeenRecord, StreamOffsetRecord
@@ -122,6 +123,14 @@ def _producer(broker: "Broker", record: ProducerRecord) -> None:
     broker.vhost(record.vhost).producers.install(record)
 
 
+def _batch(broker: "Broker", record: BatchRecord) -> None:
+    broker.vhost(record.vhost).batches.install(record)
+
+
+def _batch_position(broker: "Broker", record: BatchPositionRecord) -> None:
+    broker.vhost(record.vhost).batches.install_position(record)
+
+
 def _seen(broker: "Broker", record: SeenRecord) -> None:
     vhost = broker.vhost_by_name.get(record.vhost)
     if vhost is None:  # the broker was killed while it deleted these keys
@@ -180,6 +189,8 @@ RESTORE: Final[dict[str, Restore]] = {
     RetainedRecord.kind: _retained,
     WillRecord.kind: _will,
     ProducerRecord.kind: _producer,
+    BatchRecord.kind: _batch,
+    BatchPositionRecord.kind: _batch_position,
     SeenRecord.kind: _seen,
     KeptRecord.kind: _kept,
     AuditRecord.kind: _audit,

@@ -47,6 +47,7 @@ class VhostDeletions:
         yield from vhost.sessions.groups.erasing()
         yield from vhost.retained.erasing()
         yield from vhost.producers.erasing()
+        yield from vhost.batches.erasing()
         yield from vhost.queues.deleting_all()
         yield from vhost.exchanges.deleting_all()
         vhost.trace_table.set_enabled(False)

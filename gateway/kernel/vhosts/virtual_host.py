@@ -1,6 +1,7 @@
 """A virtual host: exchanges, queues, bindings and sessions, and the operations on them that all protocols share."""
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.kernel.archives.archives import Archives
@@ -16,6 +17,7 @@ from gateway.kernel.features.offered_features import OfferedFeatures
 from gateway.kernel.features.policy_applier import PolicyApplier
 from gateway.kernel.interception.interception import Interception
 from gateway.kernel.interception.publish_chain import InterceptionContext
+from gateway.kernel.journal.batches import Batches
 from gateway.kernel.journal.producers import Producers
 from gateway.kernel.journal.records.topology import VhostRecord
 from gateway.kernel.messages.bounds import require_arguments, require_binding_key
@@ -44,6 +46,7 @@ from gateway.kernel.vhosts.direct_reply_queues import DirectReplyQueues
 from gateway.kernel.vhosts.exchanges import Exchanges
 from gateway.kernel.vhosts.explanation import Explainer, Explanation
 from gateway.kernel.vhosts.queues import Queues
+from gateway.kernel.vhosts.routability import Routability
 from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway.kernel.vhosts.wide_publishing import WidePublishing
 
@@ -141,9 +144,10 @@ class VirtualHost:
         )
 
     def _build_sessions(self, node: NodeContext) -> None:
-        """Build the sessions of MQTT with their wills, the retained messages, and the producers of the pipeline."""
+        """Build the sessions of MQTT with their wills, the retained messages, and the batches of the pipeline."""
         journal, events = node.journal, node.events
         self.producers = Producers(self.name, journal)
+        self.batches = Batches(self.name, journal)
         self.retained = Retained(self.name, journal, events)
         wills = WillPublisher(self.name, self.exchange_by_name, self.interception, self.retained, events, self.publish)
         self.wills = Wills(self.name, journal, node.clock, wills.publish)
@@ -251,6 +255,10 @@ class VirtualHost:
         """Return the steps that explain where a message would go and why, without publishing it."""
         router = ExplainingRouter(self.exchange_by_name, self._context.journal, self._faults)
         return Explainer(router, self.bindings, self.exchange_types).steps(exchange, message)
+
+    def routability(self) -> Routability:
+        """Return what tells which messages of a batch are routable, without publishing them."""
+        return Routability(partial(ExplainingRouter, self.exchange_by_name, self._context.journal, self._faults))
 
     # Exchanges
 

@@ -75,6 +75,10 @@ ARCHIVE_LAG: Final = gauge("gateway_archive_lag_seconds", "Age of the oldest mes
 ARCHIVE_FULL: Final = gauge("gateway_archives_full", "Archives that hold back their publishers", "vhost")
 
 STAGED: Final = gauge("gateway_pipeline_staged_bytes", "Rows of Spark that are not published yet, in bytes")
+UNPUBLISHED: Final = gauge(
+    "gateway_pipeline_unpublished_rows", "Rows of committed batches of Spark that are not published yet"
+)
+HELD: Final = gauge("gateway_pipeline_held_batches", "Committed batches of Spark that cannot be published for now")
 PIPELINE_LAG: Final = gauge(
     "gateway_pipeline_consumer_lag_messages", "Messages that a pipeline consumer has not read yet", "vhost", "consumer"
 )
@@ -93,7 +97,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     *(SESSIONS, SESSIONS_EXPIRED, SUBSCRIPTIONS, SESSION_MESSAGES, RETAINED, RETAINED_BYTES),
     *(DROPPED, QUEUE_MESSAGES, DELAYED, PENDING),
     *(ARCHIVES, ARCHIVE_WAITING, ARCHIVE_LAG, ARCHIVE_FULL),
-    *(STAGED, PIPELINE_LAG, PIPELINE_AGE, SHOVELS, LINKS),
+    *(STAGED, UNPUBLISHED, HELD, PIPELINE_LAG, PIPELINE_AGE, SHOVELS, LINKS),
 )
 
 #: Sessions between two steps.
@@ -253,6 +257,8 @@ def archives(sources: MetricSources) -> Iterator[Metric]:
 def pipeline(sources: MetricSources) -> Iterator[Metric]:
     """Yield the rows that Spark staged, and the progress that its consumers reported."""
     yield STAGED.single(sources.staged_bytes())
+    yield UNPUBLISHED.single(sources.api.pipeline.runs.rows_left)
+    yield HELD.single(sources.api.pipeline.runs.held)
     rows = list(_pipeline_consumers(sources))
     yield PIPELINE_LAG.metric([(labels, lag) for labels, lag, _ in rows])
     yield PIPELINE_AGE.metric([(labels, age_s) for labels, _, age_s in rows])

@@ -48,3 +48,19 @@ def offset_ahead(name: str, offset: int, end: int) -> HttpError:
 def too_large(what: str, setting: str, size: int, advice: str) -> HttpError:
     """Return the error for a size above a setting."""
     return HttpError(413, "too_large", f"{what} is larger than {size} bytes, the setting '{setting}'; {advice}")
+
+
+def not_staged(attempt: str) -> HttpError:
+    """Return the error for a batch whose staged rows are missing."""
+    reason = "the staged rows of the batch do not exist at this broker, or they have expired"
+    return DetailedRefusal(409, "not_staged", reason, attempt=attempt)
+
+
+def part_damaged(error: Exception, attempt: str) -> HttpError:
+    """Return the error for a batch with a staged part that cannot be read."""
+    return DetailedRefusal(409, "damaged", f"the staged rows of the batch are unusable: {error}", attempt=attempt)
+
+
+def unroutable(exchange: str, routing_key: str) -> str:
+    """Return the reason why a message cannot be published."""
+    return f"a message to exchange '{exchange}' with routing key '{routing_key}' reaches no queue"

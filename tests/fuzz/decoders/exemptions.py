@@ -97,6 +97,8 @@ NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.cli.local_cluster.nodes": "it decodes answers of a node that it has started",
     "gateway.cli.local_cluster.servers": "it decodes answers of a server that it has started",
     "gateway.cli.migrate.target": "it checks what settings-rabbitmq-conf and settings-mosquitto-conf made",
+    "gateway.management.pipeline.batches": "a field of a record that it wrote itself",
+    "gateway.management.pipeline.staged_files": "files that it wrote itself, whose checksums it compares",
     "gateway.management.pipeline.job_results": "one short file that a job of the operator wrote; any fault is shown",
     "gateway.management.pipeline.streams": "one JSON list of a query, of which it checks each item",
     "gateway.management.web.request": "http-queries calls it through request_info",

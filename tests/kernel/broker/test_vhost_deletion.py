@@ -6,6 +6,7 @@ import pytest
 
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.journal.records.access import PermissionRecord, UserRecord
+from gateway.kernel.journal.records.batches import BatchPositionRecord, BatchRecord
 from gateway.kernel.journal.records.topology import ParameterRecord, PolicyRecord
 from gateway.kernel.messages.message import Message
 from gateway.kernel.vhosts.virtual_host import VirtualHost
@@ -37,6 +38,13 @@ def retained(kernel: Broker, vhost: VirtualHost) -> None:
 def producers(kernel: Broker, vhost: VirtualHost) -> None:
     for number in range(MANY):
         vhost.producers.published("p", f"q{number}", 1)
+
+
+def batches(kernel: Broker, vhost: VirtualHost) -> None:
+    for number in range(MANY):
+        record = BatchRecord(vhost.name, f"b{number}", "u", "p", f"q{number}", 1, b"[]", 0, "", "k", False, "", 0)
+        vhost.batches.commit(record)
+        vhost.batches.advance(BatchPositionRecord(vhost.name, record.name, part=1))
 
 
 def queues(kernel: Broker, vhost: VirtualHost) -> None:
@@ -78,7 +86,7 @@ def changes_by_step(broker: MemoryBroker, steps: Iterator[None]) -> list[int]:
 
 @pytest.mark.parametrize(
     "fill",
-    [wills, retained, producers, queues, exchanges, policies, parameters, permissions],
+    [wills, retained, producers, batches, queues, exchanges, policies, parameters, permissions],
     ids=lambda fill: fill.__name__,
 )
 def test_a_step_of_the_deletion_of_a_virtual_host_is_short(fill: Callable[[Broker, VirtualHost], None]) -> None:

@@ -90,7 +90,7 @@ WRITES = {
     ("PUT", "/stream/<vhost>/<name>/tracking/<consumer>"): (MANAGE, "read", DEFAULT_BODY, "consumers of a stream"),
     ("PUT", "/stream/super-streams/<vhost>/<name>"): (MANAGE, "configure", DEFAULT_BODY, "limits of a virtual host"),
     ("PUT", "/pipeline/<vhost>/progress/<consumer>"): (USER, "read", DEFAULT_BODY, "100 consumers of a user"),
-    ("POST", "/pipeline/<vhost>/stage"): (USER, "entry", ANY_BODY, "pipeline.staged_size, 10,000 parts of a user"),
+    ("POST", "/pipeline/<vhost>/stage"): (USER, "entry", ANY_BODY, "pipeline.staged_size, 100,000 parts of a user"),
     ("POST", "/pipeline/<vhost>/commit"): (USER, "write", LIST_BODY, "alarms, pipeline.batch_size"),
     ("POST", "/pipeline/<vhost>/discard"): (USER, "entry", LIST_BODY, _NONE),
 }  # fmt: skip

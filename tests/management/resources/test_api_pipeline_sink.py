@@ -13,7 +13,7 @@ from gateway.kernel.messages.message import Properties
 from gateway.management.message_checks import require_deliverable
 from gateway.testing.clock import FakeClock
 from gateway_amqp.properties import decode_properties, encode_properties
-from tests.management.console import BATCH_LIMIT, STAGED_LIMIT, Console
+from tests.management.console import STAGED_LIMIT, Console
 from tests.protocols.amqp.dialogue import Gateway
 
 BASE = "/pipeline/%2F"
@@ -64,7 +64,7 @@ PUBLISHED = {"duplicate": False, "dropped": 0, "refused": 0}
 
 
 def test_staged_rows_are_not_in_queues(console: Console) -> None:
-    assert stage(console, framed(({}, b"one"))) == (200, {"staged": 13})
+    assert stage(console, framed(({}, b"one"))) == (200, {"staged": 13, "parts": 1})
     assert bodies(console) == []
 
 
@@ -145,10 +145,16 @@ def test_a_batch_is_a_duplicate_after_a_crash_too(console: Console) -> None:
     assert commit(after, batch(number=7)) == (200, {"published": 0, "duplicate": True})
 
 
-def test_staged_rows_do_not_survive_a_crash(console: Console) -> None:
+def test_staged_rows_survive_a_crash(console: Console) -> None:
     stage(console, framed(({}, b"one")))
-    after = Console(Gateway(store=console.gateway.store.reopened()))
-    status, answer = commit(after, batch())
+    after = Console(Gateway(store=console.gateway.store.reopened()), staged=console.staged)
+    assert commit(after, batch()) == (200, {"published": 1} | PUBLISHED)
+    assert bodies(after) == [b"one"]
+
+
+def test_a_commit_of_rows_that_are_not_staged_is_refused(console: Console) -> None:
+    stage(console, framed(({}, b"one")))
+    status, answer = commit(console, batch(("a", 2, 1)))
     assert (status, answer["error"], answer["attempt"]) == (409, "not_staged", "a")
 
 
@@ -404,25 +410,32 @@ def test_rows_staged_by_another_user_cannot_be_committed(console: Console) -> No
 # ---- Limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_size_of_a_batch_is_limited(console: Console) -> None:
-    status, answer = stage(console, b"x" * (BATCH_LIMIT + 1))
+def test_the_size_of_an_attempt_is_limited(console: Console) -> None:
+    status, answer = stage(console, b"x" * (STAGED_LIMIT + 1))
     reason = (
-        f"a batch is larger than {BATCH_LIMIT} bytes, the setting 'pipeline.batch_size'; "
-        "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
+        f"an attempt is larger than {STAGED_LIMIT} bytes, the setting 'pipeline.staged_size'; "
+        "raise it or write less at a time"
     )
     assert (status, answer["reason"]) == (413, reason)
 
 
-def test_the_limit_applies_to_all_attempts_of_a_batch_together(console: Console) -> None:
+def test_the_size_of_a_batch_in_a_cluster_is_limited(clock: FakeClock) -> None:
+    """There it is published in one step of the store."""
+    console = Console(Gateway(clock=clock), batch_limit=10_000)
+    console.put("/queues/%2F/orders", {"durable": True})
     content = framed(*[({}, b"x" * 900)] * 6)
     for attempt in "ab":
         assert stage(console, content, attempt=attempt)[0] == 200
     status, answer = commit(console, batch(("a", 1, 6), ("b", 1, 6)))
-    assert (status, answer["error"]) == (413, "too_large")
+    reason = (
+        "a batch is larger than 10000 bytes, the setting 'pipeline.batch_size'; "
+        "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
+    )
+    assert (status, answer["error"], answer["reason"]) == (413, "too_large", reason)
     assert bodies(console) == []
 
 
-def test_staging_without_free_memory_is_answered_with_503(console: Console) -> None:
+def test_staging_without_space_is_answered_with_503(console: Console) -> None:
     for attempt in range(STAGED_LIMIT // 5000):
         assert stage(console, b"x" * 5000, attempt=str(attempt))[0] == 200
     assert stage(console, b"x", attempt="late")[0] == 503
@@ -430,7 +443,7 @@ def test_staging_without_free_memory_is_answered_with_503(console: Console) -> N
     assert stage(console, b"x", attempt="late")[0] == 200
 
 
-def test_publishing_a_batch_frees_its_memory(console: Console) -> None:
+def test_publishing_a_batch_frees_its_space(console: Console) -> None:
     staging = console.pipeline.staging
     stage(console, framed(({}, b"x")))
     commit(console, batch())

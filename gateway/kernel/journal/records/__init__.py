@@ -3,6 +3,6 @@
 Importing any of the modules imports all of them, because each class enters itself in the table of kinds.
 """
 
-from gateway.kernel.journal.records import access, kept, progress, sessions, topology
+from gateway.kernel.journal.records import access, batches, kept, progress, sessions, topology
 
-__all__ = ["access", "kept", "progress", "sessions", "topology"]
+__all__ = ["access", "batches", "kept", "progress", "sessions", "topology"]

@@ -1,58 +1,141 @@
 """/pipeline: the sink of Spark: rows are staged in parts and published in batches."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
+from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.access_levels import AccessLevel
 from gateway.management.http.call import Call
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import ANY_BODY, LIST_BODY, Fields, LongTask, Routes
 from gateway.management.permission_checks import require_no_alarm
-from gateway.management.pipeline.publishing import BatchIdentity, BatchPublisher, PublishBatch
+from gateway.management.pipeline.awaiting import Steps
+from gateway.management.pipeline.batch_run import BatchRun
+from gateway.management.pipeline.batches import BatchIdentity, CommittedAttempt, StagedBatch
+from gateway.management.pipeline.published import DUPLICATE, is_published
+from gateway.management.pipeline.publishing import BatchPublisher
+from gateway.management.pipeline.refusals import not_staged, too_large
+from gateway.management.pipeline.row_checks import RowChecks
 from gateway.management.pipeline.rows import RowDefaults
-from gateway.management.pipeline.staging import MAX_ATTEMPT_NAME
+from gateway.management.pipeline.staged_files import AttemptKey
+from gateway.management.pipeline.staging import MAX_ATTEMPT_NAME, Staging
 from gateway.management.pipeline.streams import whole_number
 
 routes = Routes()
 
 
 @routes.post("/pipeline/<vhost>/stage", level=AccessLevel.USER, largest_body=ANY_BODY)
-def stage(call: Call, vhost: str) -> Fields:
-    """Stage a part of an attempt; it is published by a commit."""
+def stage(call: Call, vhost: str) -> "Deferred[Fields]":
+    """Stage a part of an attempt, which a commit publishes; the answer comes when it is durable."""
     virtual_host = call.accessible_vhost(vhost)
     require_no_alarm(call)
-    name, number = _attempt(call.query.get("attempt")), whole_number(call, "part")
-    call.context.pipeline.staging.stage((virtual_host.name, call.principal.name), name, number, call.content)
-    return {"staged": len(call.content)}
+    name, number, size = _attempt(call.query.get("attempt")), whole_number(call, "part"), len(call.content)
+    if (exchange := call.query.get("exchange")) is not None:
+        _checks(call, virtual_host).writable_exchange(exchange)
+    key = AttemptKey(virtual_host.name, call.principal.name, name)
+    staged = call.context.pipeline.staging.stage(key, number, call.content)
+    return staged.addCallback(lambda parts: {"staged": size, "parts": parts})
 
 
 @routes.post("/pipeline/<vhost>/commit", level=AccessLevel.USER, largest_body=LIST_BODY)
 def commit(call: Call, vhost: str) -> LongTask:
-    """Publish a batch: all staged rows of its attempts at once, unless the batch was published before."""
-    virtual_host, side = call.accessible_vhost(vhost), call.context.pipeline
+    """Publish a batch: all staged rows of its attempts, unless the batch was published before.
+
+    A small batch is published at once; another one is committed at once and published in slices.
+    """
+    virtual_host, pipeline = call.accessible_vhost(vhost), call.context.pipeline
     require_no_alarm(call)
-    publisher = BatchPublisher(call, virtual_host, _batch(call.fields), side.staging, side.producer_memory_ms)
-    return LongTask(publisher.steps(), is_exclusive=True)
+    batch = _batch(call.fields, virtual_host.name, call.principal.name)
+    wait_s = _wait_s(call.fields)
+    found = pipeline.runs.find(virtual_host, batch)
+    if isinstance(found, BatchRun):
+        return LongTask(pipeline.runs.waiting(found, wait_s))
+    if found is not None or is_published(virtual_host, batch):
+        return LongTask(_discarding(pipeline.staging, batch))
+    size = _size(pipeline.staging, batch)
+    if pipeline.batch_limit is not None and size > pipeline.batch_limit:
+        advice = "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
+        raise too_large("a batch", "pipeline.batch_size", pipeline.batch_limit, advice)
+    if pipeline.batch_limit is not None or size <= pipeline.at_once_size:
+        publisher = BatchPublisher(call, virtual_host, batch, pipeline.staging, pipeline.producer_memory_ms)
+        return LongTask(publisher.steps(), is_exclusive=True)
+    run = pipeline.runs.commit(virtual_host, batch, _checks(call, virtual_host))
+    return LongTask(pipeline.runs.waiting(run, wait_s))
 
 
 @routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LIST_BODY)
-def discard(call: Call, vhost: str) -> None:
-    """Delete the staged rows of some attempts."""
+def discard(call: Call, vhost: str) -> LongTask:
+    """Delete the staged rows of some attempts that are not committed."""
     virtual_host = call.accessible_vhost(vhost)
     attempts = call.fields.get("attempts")
     if not isinstance(attempts, list):
         raise bad_request("'attempts' must be a list")
-    for name in attempts:
-        call.context.pipeline.staging.discard((virtual_host.name, call.principal.name), _attempt(name))
+    keys = [AttemptKey(virtual_host.name, call.principal.name, _attempt(name)) for name in attempts]
+    return LongTask(_discarding_all(call.context.pipeline.staging, keys))
 
 
-def _batch(fields: Fields) -> PublishBatch:
+@routes.get("/pipeline/<vhost>/batches", level=AccessLevel.MONITORING)
+def batches(call: Call, vhost: str) -> Fields:
+    """List the batches that are being committed or published in slices, and the staged rows of all users."""
+    virtual_host, pipeline = call.accessible_vhost(vhost), call.context.pipeline
+    staged = {"attempts": len(pipeline.staging), "bytes": pipeline.staging.size, "limit": pipeline.staging.limit}
+    return {"batches": [run.view for run in pipeline.runs.of(virtual_host)], "staged": staged}
+
+
+@routes.delete("/pipeline/<vhost>/batches/<name>", level=AccessLevel.ADMINISTRATOR)
+def discard_batch(call: Call, vhost: str, name: str) -> None:
+    """End a committed batch that cannot be published: the rest of its rows is deleted."""
+    call.context.pipeline.runs.discard(call.accessible_vhost(vhost), name)
+
+
+def _checks(call: Call, vhost: VirtualHost) -> RowChecks:
+    return RowChecks(vhost, call.principal, call.permissions(vhost), call.context.max_message_size)
+
+
+def _size(staging: Staging, batch: StagedBatch) -> int:
+    """Return the size of a batch in bytes. :raises HttpError: if not all of it is staged."""
+    size = 0
+    for name, parts, _ in batch.attempts:
+        attempt = staging.attempt(batch.key(name))
+        if attempt is None or not attempt.has(parts):
+            raise not_staged(name)
+        size += attempt.size
+    return size
+
+
+def _discarding(staging: Staging, batch: StagedBatch) -> Steps[Fields]:
+    """Return the steps that delete the rows of a batch that was published before, and its answer."""
+    yield from _discarding_all(staging, batch.keys)
+    return DUPLICATE
+
+
+def _discarding_all(staging: Staging, keys: Iterable[AttemptKey]) -> Steps[None]:
+    for key in keys:
+        if not staging.is_committed(key):
+            staging.discard(key)
+        yield None
+
+
+def _wait_s(fields: Fields) -> float | None:
+    """Return the time that a commit waits for its end, in seconds; ``None`` for any time."""
+    value = fields.get("wait_s")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 3600):
+        raise bad_request("'wait_s' must be a number of seconds from 0 to 3600")
+    return value
+
+
+def _batch(fields: Fields, vhost: str, user: str) -> StagedBatch:
     """Parse a commit. :raises HttpError: naming the invalid field."""
     unroutable, instead = fields.get("unroutable", "fail"), fields.get("dead_letter_exchange")
     if unroutable not in ("fail", "drop", "deadletter"):
         raise bad_request("'unroutable' must be fail, drop or deadletter")
     if (unroutable == "deadletter") != isinstance(instead, str):
         raise bad_request("'dead_letter_exchange' must name an exchange if and only if 'unroutable' is deadletter")
-    return PublishBatch(
+    return StagedBatch(
+        vhost,
+        user,
         identity=_identity(fields),
         attempts=_attempts(fields.get("attempts")),
         defaults=RowDefaults(_text_or_none(fields, "exchange"), _text_or_none(fields, "routing_key") or ""),
@@ -73,9 +156,9 @@ def _identity(fields: Fields) -> BatchIdentity | None:
     )
 
 
-def _attempts(given: Any) -> list[tuple[str, int, int]]:
+def _attempts(given: Any) -> list[CommittedAttempt]:
     try:
-        return [(_attempt(name), _count(parts), _count(rows)) for name, parts, rows in given]
+        return [CommittedAttempt(_attempt(name), _count(parts), _count(rows)) for name, parts, rows in given]
     except (TypeError, ValueError):
         raise bad_request("'attempts' must be a list of [name, number of parts, number of rows]") from None
 

@@ -1,0 +1,59 @@
+"""The check of a large batch before it is committed: all rows are read, and none is published."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.kernel.messages.message import Message
+from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.http.errors import HttpError
+from gateway.management.pipeline.awaiting import Steps
+from gateway.management.pipeline.batches import PartPlace, StagedBatch
+from gateway.management.pipeline.published import require_count
+from gateway.management.pipeline.refusals import unroutable
+from gateway.management.pipeline.row_checks import RowChecks
+from gateway.management.pipeline.rows import Row, RowReader
+
+#: Rows between two readings of the clock.
+_STEP: Final = 64
+
+
+class BatchCheck:
+    """Checks that each row of a batch can be published. ``read`` returns the steps that read a part."""
+
+    def __init__(
+        self, vhost: VirtualHost, batch: StagedBatch, checks: RowChecks, read: "Callable[[PartPlace], Steps[bytes]]"
+    ) -> None:
+        self._batch = batch
+        self._checks = checks
+        self._read = read
+        self._routability = vhost.routability()
+        self.checked = 0
+
+    def steps(self) -> Steps[None]:
+        """Return the steps of the check. :raises HttpError: for the first row that cannot be published."""
+        name = self._batch.dead_letter_exchange
+        dead_letters = None if name is None else self._checks.writable_exchange(name)
+        reader = RowReader(self._batch.defaults)
+        last: Row | None = None
+        for place in self._batch.places():
+            content = yield from self._read(place)
+            for row in reader.rows(content):
+                if last is not None and row.header is last.header and row.address is last.address:
+                    self._checks.require_size(row)  # the head is that of the row before
+                else:
+                    exchange = self._checks.exchange(row)
+                    if not self._batch.may_drop:
+                        yield from self._require_routable(exchange, row, dead_letters)
+                last = row
+                self.checked += 1
+                if self.checked % _STEP == 0:
+                    yield None
+        require_count(self._batch, self.checked)
+
+    def _require_routable(self, exchange: Exchange, row: Row, dead_letters: Exchange | None) -> Steps[None]:
+        message = Message(*row.address, row.header, row.body)
+        for target in (exchange, dead_letters):
+            if target is not None and (yield from self._routability.steps(target, message)):
+                return
+        raise HttpError(409, "unroutable", unroutable(row.address.exchange, row.address.routing_key))

@@ -1,0 +1,154 @@
+"""Publishing of the rows of a committed batch one after the other, with the position after each."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.kernel.errors import AccessRefused
+from gateway.kernel.journal.batches import CommittedBatch
+from gateway.kernel.journal.journal import Journal
+from gateway.kernel.journal.records.batches import BatchPositionRecord
+from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.origin import Origin
+from gateway.kernel.routing.exchange import MOST_QUEUES, Route
+from gateway.kernel.routing.router import Walk
+from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
+from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.pipeline.batches import StagedBatch
+from gateway.management.pipeline.refusals import unroutable
+from gateway.management.pipeline.rows import Row
+
+#: Rows, and bytes of bodies, between two readings of the clock.
+_MOST_ROWS: Final = 64
+_MOST_BYTES: Final = 256 * 1024
+
+
+class Held(Exception):
+    """A committed batch cannot be published for now. The text is the reason."""
+
+
+class BatchRows:
+    """Publishes the rows of one batch.
+
+    Rows and the position after them are part of one turn, so a crash separates neither. The position is that of
+    ``batch``, the counts of this object run ahead of it within a turn.
+    """
+
+    def __init__(
+        self, vhost: VirtualHost, journal: Journal, batch: CommittedBatch, staged: StagedBatch, origin: Origin
+    ) -> None:
+        self._vhost = vhost
+        self._journal = journal
+        self._batch = batch
+        self._staged = staged
+        self._origin = origin
+        position = batch.position
+        self._part, self._row = position.part, position.row
+        self._count_by_verdict = {
+            TAKEN: position.published - position.refused,
+            UNROUTED: position.dropped,
+            REFUSED: position.refused,
+        }
+
+    @property
+    def skipped(self) -> int:
+        """The number of rows of the part at hand that are published already."""
+        return self._row
+
+    def steps(self, rows: Iterator[Row]) -> Iterator[None]:
+        """Return the steps that publish the rest of a part. :raises Held: before the row that cannot be published."""
+        count = size = 0
+        try:
+            for row in rows:
+                message = self._intercepted(Message(*row.address, row.header, row.body))
+                found = self._found(message)
+                if isinstance(found, Walk) or len(found.queues) > MOST_QUEUES:
+                    self._advance()
+                    yield from self._publish_wide(found, message)
+                    count = size = 0
+                    continue
+                self._publish(found, message)
+                count, size = count + 1, size + len(row.body)
+                if count >= _MOST_ROWS or size >= _MOST_BYTES:
+                    self._advance()
+                    yield
+                    count = size = 0
+        except Held:
+            self._advance()
+            raise
+        self._part, self._row = self._part + 1, 0
+        self._advance()
+
+    def _intercepted(self, message: Message) -> Message:
+        try:
+            return self._vhost.interception.published(message, self._origin)
+        except AccessRefused as refusal:
+            raise Held(str(refusal)) from None
+
+    def _found(self, message: Message) -> Route | Walk:
+        """Return the route of a message, or that of the message as a dead letter."""
+        found = self._route_in(message.exchange, message)
+        dead_letters = self._staged.dead_letter_exchange
+        if isinstance(found, Route) and not found.queues and dead_letters is not None:
+            found = self._route_in(dead_letters, message)
+        return found
+
+    def _route_in(self, name: str, message: Message) -> Route | Walk:
+        exchange = self._vhost.exchange_by_name.get(name)
+        if exchange is None:
+            raise Held(f"no exchange '{name}' in vhost '{self._vhost.name}'")
+        if exchange.inert_reason:
+            raise Held(f"exchange '{name}' in vhost '{self._vhost.name}' is inert: {exchange.inert_reason}")
+        return self._vhost.find_route(exchange, message)
+
+    def _publish(self, route: Route, message: Message) -> None:
+        """Publish a message in this turn."""
+        self._require_routable(route, message)
+        self._note(self._vhost.publish_to_route(route, message, self._origin))
+
+    def _publish_wide(self, found: Route | Walk, message: Message) -> Iterator[None]:
+        """Return the steps that publish a message to very many queues, as one step of the store with the position."""
+        if isinstance(found, Walk):
+            yield from self._vhost.walking(found)
+            assert found.route is not None
+            found = found.route
+        if len(found.queues) <= MOST_QUEUES:
+            self._publish(found, message)
+            self._advance()
+            return
+        step = self._journal.open_step()
+        try:
+            fanout = self._vhost.wide_publishing.fanout_of(found, message, self._origin)
+            yield from fanout.offers(step)
+            self._journal.enter(step)
+            try:
+                fanout.finish()
+                self._note(REFUSED if fanout.is_refused else TAKEN)
+                self._advance()
+            finally:
+                self._journal.leave()
+        finally:
+            self._journal.close_step(step)
+
+    def _require_routable(self, route: Route, message: Message) -> None:
+        if not route.queues and not self._staged.may_drop:
+            self._vhost.deduplication_caches.refused(message)  # it is published later
+            raise Held(unroutable(message.exchange, message.routing_key))
+
+    def _note(self, verdict: Verdict) -> None:
+        self._row += 1
+        self._count_by_verdict[verdict] += 1
+
+    def _advance(self) -> None:
+        """Record the position after the last row, in this turn."""
+        record, counts = self._batch.record, self._count_by_verdict
+        position = BatchPositionRecord(
+            record.vhost,
+            record.name,
+            self._part,
+            self._row,
+            published=counts[TAKEN] + counts[REFUSED],
+            dropped=counts[UNROUTED],
+            refused=counts[REFUSED],
+        )
+        if position != self._batch.position:
+            self._vhost.batches.advance(position)
