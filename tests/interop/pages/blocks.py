@@ -25,7 +25,8 @@ PAGES: Final = (
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "adr" not in page.parts),
 )
 
-_BLOCK: Final = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: A block, which may be indented as part of a list.
+_BLOCK: Final = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +62,7 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yield the blocks of a page in order."""
     text = page.read_text()
     for found in _BLOCK.finditer(text):
-        language, _, about = found[1].partition(" ")
-        yield Block(page, text.count("\n", 0, found.start()) + 2, language, about, found[2])
+        indent, opening, content = found.groups()
+        language, _, about = opening.partition(" ")
+        code = "".join(line.removeprefix(indent) for line in content.splitlines(keepends=True))
+        yield Block(page, text.count("\n", 0, found.start()) + 2, language, about, code)
