@@ -92,7 +92,9 @@ def test_each_page_that_uses_pip_names_the_environment() -> None:
     without = []
     for page in (*PAGES, *sorted((ROOT / "examples").rglob("*.md"))):
         text = page.read_text().replace("\n", " ")
-        if re.search(r"(?<![/\w-])pip install", text) and not re.search(r"environment\]\([^)]*#the-environment\)", text):
+        if re.search(r"(?<![/\w-])pip install", text) and not re.search(
+            r"environment\]\([^)]*#the-environment\)", text
+        ):
             without.append(str(page.relative_to(ROOT)))
     assert without == ["docs/configuration.md", "docs/recording.md"]  # notes on extras, in tables
 
