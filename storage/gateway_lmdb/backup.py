@@ -12,6 +12,7 @@ from pathlib import Path
 import lmdb
 
 from gateway.kernel.errors import StorageError
+from gateway_lmdb import redo_log
 from gateway_lmdb.copy_lock import copying
 from gateway_lmdb.disk import SYSTEM_DISK
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
@@ -38,6 +39,7 @@ def back_up(source: Path, target: Path) -> int:
             copying(source),
             lmdb.open(str(source), map_size=DEFAULT_MAP_SIZE, readonly=True, readahead=False) as environment,
         ):
+            redo_log.copy(source, target, SYSTEM_DISK)
             environment.copy(str(target), compact=True)
         segments.copy_into(copies)
         _make_durable(target)

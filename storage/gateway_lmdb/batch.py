@@ -53,6 +53,12 @@ class TableBatch(Generic[T]):
             self.deletes.append(number)
         return put
 
+    def merge(self, later: "TableBatch[T]") -> list[T]:
+        """Add later changes; return the records that they delete before these were written."""
+        dropped = [put for number in later.deletes if (put := self.delete(number)) is not None]
+        self.puts.update(later.puts)
+        return dropped
+
     def highest(self) -> int:
         """Return the highest number that may be on disk after this batch."""
         return max(self.written, max(self.puts, default=0))
@@ -74,11 +80,13 @@ class Batch:
     """Merges appends in order. Owned by the writer thread.
 
     ``lsn`` is the position of the last append, 0 without one; ``size`` is the size of its bodies in bytes. ``refusals``
-    are the reasons for leaving out changes that cannot be written.
+    are the reasons for leaving out changes that cannot be written. ``era`` is that of the redo log which begins when
+    the batch is in the tables, 0 if it goes on.
     """
 
     def __init__(self, written: Written) -> None:
         self.lsn = Lsn(0)
+        self.era = 0
         self.size = 0
         self.entities: dict[bytes, Put | None] = {}
         self.asides: list[Quarantined] = []
@@ -129,6 +137,18 @@ class Batch:
             else:
                 self.streams.add(change)
         self.lsn = append.lsn or self.lsn
+
+    def merge(self, later: "Batch") -> None:
+        """Add the changes of a later batch."""
+        self.entities.update(later.entities)
+        self.asides += later.asides
+        self.refusals += later.refusals
+        for message in (*self.contents.merge(later.contents), *self.spilled.merge(later.spilled)):
+            self.size -= len(message.body)
+        self.enqueued.merge(later.enqueued)
+        self.streams.merge(later.streams)
+        self.size += later.size
+        self.lsn = later.lsn or self.lsn
 
     def emptying(self) -> Iterator[None]:
         """Return the steps that drop the message records, which takes as long as adding them."""

@@ -11,7 +11,7 @@ from gateway.kernel.messages.contents import ContentWriter
 from gateway_lmdb.batch import Batch, TableBatch
 from gateway_lmdb.quarantine import set_aside
 from gateway_lmdb.records import encode_enqueued
-from gateway_lmdb.schema import Tables, Transaction, pack_number
+from gateway_lmdb.schema import Tables, Transaction, pack_number, write_era
 from gateway_lmdb.stream_writer import StreamWriter
 
 T = TypeVar("T")
@@ -44,6 +44,8 @@ class BatchWriter:
         self._write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
         self._write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)
         self._streams.write(transaction, batch.streams)
+        if batch.era:
+            write_era(transaction, tables, batch.era)
 
     def committed(self) -> None:
         """Update the state after the transaction of the last batch is committed."""

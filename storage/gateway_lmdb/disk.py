@@ -55,6 +55,18 @@ class OpenFile(Protocol):
         ...
 
 
+class LogFile(Protocol):
+    """A file of a fixed size, whose content is written over."""
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write data over the content at a position, durable on return. After an error a part of it may be there."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
 class Disk(Protocol):
     """The calls of the store to the disk, made on any of its threads. Each may raise an ``OSError``.
 
@@ -117,6 +129,10 @@ class Disk(Protocol):
 
     def open(self, path: Path) -> OpenFile:
         """Open a file for reading."""
+        ...
+
+    def open_log(self, path: Path, size: int) -> LogFile:
+        """Open a file of a size for writing, and fill it with zeros first if it is new or of another size."""
         ...
 
     def size(self, path: Path) -> int:
@@ -227,6 +243,18 @@ class SystemDisk:
         """Open a file for reading."""
         return _ReadFile(path)
 
+    def open_log(self, path: Path, size: int) -> LogFile:
+        """Open a file of a size for writing. It is filled with zeros first: later writes change its content only."""
+        if not path.exists() or path.stat().st_size != size:
+            file = self.create(path)
+            try:
+                file.write(bytes(size))
+                file.sync()
+            finally:
+                file.close()
+            self.sync_directories(path.parent)
+        return _LogFile(path)
+
     def size(self, path: Path) -> int:
         """Return the size of a file in bytes."""
         return path.stat().st_size
@@ -282,6 +310,23 @@ class _ReadFile:
     def read(self, size: int, position: int) -> bytes:
         """Return up to ``size`` bytes from a position on."""
         return os.pread(self._descriptor, size, position)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class _LogFile:
+    """A file whose writes are durable on return: one system call, so that the interpreter is released once."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_DSYNC)
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write data over the content at a position."""
+        written = os.pwrite(self._descriptor, data, position)
+        while written < len(data):
+            written += os.pwrite(self._descriptor, data[written:], position + written)
 
     def close(self) -> None:
         """Close the file."""

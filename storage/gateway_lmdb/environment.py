@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 import lmdb
 
 from gateway.kernel.errors import StorageError
+from gateway_lmdb import redo_log, redo_replay
 from gateway_lmdb.disk import SYSTEM_DISK, Disk
-from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, highest_number, open_tables
+from gateway_lmdb.schema import MAX_TABLES, Tables, Transaction, highest_number, open_tables, read_era, write_era
 from gateway_lmdb.threads import SYSTEM_THREADS, Threads
 
 #: The data file, which holds everything except stream files.
@@ -88,6 +89,7 @@ class Environment:
                 opened.callback(self._close_lmdb)
                 self._sync_remains(is_new)
                 self.tables: Tables = open_tables(self._lmdb)
+                redo_replay.replay(path, disk, self._lmdb, self.tables)
                 self._opened = opened.pop_all()
         except (OSError, lmdb.Error) as error:
             raise StorageError(f"the store in {path} cannot be opened: {error}") from error
@@ -156,6 +158,7 @@ class Environment:
 
     def snapshot(self, directory: Path) -> None:
         """Write a compact copy of the durable data into an empty directory, while the store is in use."""
+        redo_log.copy(self.path, directory, self.disk)
         with self._reading:
             self._lmdb.copy(str(directory), compact=True)
 
@@ -163,6 +166,13 @@ class Environment:
     def file_bytes(self) -> int:
         """The size of the file, on the writer's thread."""
         return (int(self._lmdb.info()["last_pgno"]) + 1) * _USUAL_PAGE
+
+    def has_room(self, size: int) -> bool:
+        """Return whether the file can grow by so many bytes, on the writer's thread."""
+        try:
+            return self._map_size - self.file_bytes >= size and self.disk.free_bytes(self.path) >= size
+        except OSError:
+            return False
 
     def usage(self) -> Usage:
         """Measure the file. Reads only the head of each table."""
@@ -199,6 +209,21 @@ class Environment:
     def _reopen(self) -> None:
         self._lmdb = self._open()
         self.tables = open_tables(self._lmdb)
+
+    def end_era(self) -> bool:
+        """Store that all changes are in the tables, as the store stops; return whether that was possible.
+
+        Otherwise the next start reads the redo log again, which changes nothing.
+        """
+        try:
+            with self.read() as transaction:
+                has_era = read_era(transaction, self.tables.meta) > 0
+            if has_era:
+                with self.write() as transaction:
+                    write_era(transaction, self.tables, 0)
+        except (lmdb.Error, StorageError):
+            return False
+        return True
 
     def close(self) -> None:
         """Close the files. No transaction may be open."""

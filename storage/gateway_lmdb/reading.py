@@ -7,8 +7,10 @@ import lmdb
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.journal.entity_codec import decode_entity
 from gateway.kernel.journal.records.entity import Entity
+from gateway_lmdb.disk import SYSTEM_DISK
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE
 from gateway_lmdb.inspection import require_whole
+from gateway_lmdb.redo_replay import changed_entities
 from gateway_lmdb.schema import MAX_TABLES
 
 
@@ -29,7 +31,12 @@ def entities_in(data: Path) -> list[Entity]:
             environment.begin() as transaction,
         ):
             table = environment.open_db(b"entities", transaction, create=False)
-            for key, record in transaction.cursor(table):
+            meta = environment.open_db(b"meta", transaction, create=False)
+            changed = changed_entities(data, SYSTEM_DISK, transaction, meta)
+            records = {**dict(transaction.cursor(table)), **changed}
+            for key, record in records.items():
+                if record is None:
+                    continue
                 try:
                     found.append(decode_entity(key.partition(b":")[0].decode(errors="replace"), record))
                 except UnreadableRecord:  # the start sets it aside

@@ -11,12 +11,17 @@ Report: TypeAlias = Callable[[StoreListener], None]
 
 
 class Relay:
-    """A ``StoreListener`` for the writer thread, which calls its listeners on the kernel's thread."""
+    """A ``StoreListener`` for the writer thread, which calls its listeners on the kernel's thread.
 
-    def __init__(self, call_in_kernel: Callable[[Callable[[], None]], None], listener: StoreListener) -> None:
+    :param applied: called there when everything up to a position is in the tables.
+    """
+
+    def __init__(self, call_in_kernel: Callable[[Callable[[], None]], None], applied: Callable[[Lsn], None]) -> None:
         self._call_in_kernel = call_in_kernel
-        self._listeners = [listener]
-        self._reports: deque[Report] = deque()
+        self._applied = applied
+        self._listeners: list[StoreListener] = []
+        self._reports: deque[Report | Lsn] = deque()
+        self._watermark = Lsn(0)
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener after the existing ones."""
@@ -26,11 +31,21 @@ class Relay:
         """Pass on all reports so far. Called on the kernel's thread, once per report or at any time."""
         while self._reports:
             report = self._reports.popleft()
+            if isinstance(report, int):
+                self._applied(report)
+                continue
             for listener in self._listeners:
                 report(listener)
 
+    def on_applied(self, watermark: Lsn) -> None:
+        """Relay that everything up to a position is in the tables; with the next watermark, if that follows at once."""
+        self._reports.append(watermark)
+        if watermark <= self._watermark:
+            self._call_in_kernel(self.deliver)
+
     def on_durable(self, watermark: Lsn) -> None:
         """Relay the watermark."""
+        self._watermark = watermark
         self._pass(lambda listener: listener.on_durable(watermark))
 
     def on_refused(self, reason: str) -> None:

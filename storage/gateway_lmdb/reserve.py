@@ -5,13 +5,17 @@ on disk, and the stall would not end. The reserve is one record; a stalled write
 else wait to be written.
 """
 
-from contextlib import suppress
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Final
 
 import lmdb
 
 from gateway.kernel.errors import StorageError
-from gateway_lmdb.environment import Environment
+from gateway_lmdb.schema import Tables, Transaction
+
+if TYPE_CHECKING:
+    from gateway_lmdb.environment import Environment
 
 #: The size of the reserve, in bytes.
 SIZE: Final = 512 * 1024
@@ -35,7 +39,7 @@ _PAUSE: Final = 16
 class FreePageReserve:
     """The reserve of one store. Used on the writer's thread, between transactions."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: "Environment") -> None:
         self._environment = environment
         with environment.read() as transaction, transaction.cursor(environment.tables.meta) as cursor:
             self.is_there = cursor.set_key(_KEY)
@@ -68,11 +72,17 @@ class FreePageReserve:
 
     def release(self) -> None:
         """Delete the reserve to free its pages; do nothing if that fails."""
-        if not self.is_there:
-            return
-        with suppress(lmdb.Error):
-            with self._environment.write() as transaction:
-                transaction.delete(_KEY, db=self._environment.tables.meta)
+        if self.is_there and release_from(self._environment.write, self._environment.tables):
             self.is_there = False
-            with self._environment.write() as transaction:  # LMDB reuses pages in the second transaction after
-                transaction.put(_MARK, b"", db=self._environment.tables.meta)
+
+
+def release_from(begin: Callable[[], AbstractContextManager[Transaction]], tables: Tables) -> bool:
+    """Delete the reserve of a store whose write transactions ``begin`` returns; return whether that was possible."""
+    is_deleted = False
+    with suppress(lmdb.Error):
+        with begin() as transaction:
+            transaction.delete(_KEY, db=tables.meta)
+        is_deleted = True
+        with begin() as transaction:  # LMDB reuses pages in the second transaction after
+            transaction.put(_MARK, b"", db=tables.meta)
+    return is_deleted

@@ -30,12 +30,17 @@ from gateway.kernel.messages.message import Value
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 
 #: Incremented when tables or keys change; records have versions of their own.
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+
+#: The format of a store that was stopped in order. While a store is in use it has the newest one: changes may be in the
+#: redo log alone, which earlier gateways do not read.
+STOPPED_FORMAT: Final = 1
 
 #: More tables than exist, so that a later version can add some without a new format.
 MAX_TABLES: Final = 16
 
 _FORMAT_KEY: Final = b"format"
+_ERA_KEY: Final = b"redo era"
 _NUMBER: Final = struct.Struct(">Q")
 _PLACE: Final = struct.Struct(">QQ")
 
@@ -117,6 +122,21 @@ def highest_number(transaction: Transaction, table: lmdb._Database) -> int:
         return unpack_number(cursor.key()) if cursor.last() else 0
 
 
+def read_era(transaction: Transaction, meta: lmdb._Database) -> int:
+    """Return the era of the redo log whose records follow this state of the tables; 0 without one."""
+    stored = transaction.get(_ERA_KEY, db=meta)
+    return 0 if stored is None else unpack_number(stored)
+
+
+def write_era(transaction: Transaction, tables: Tables, era: int) -> None:
+    """Store the era of the redo log that begins with this transaction; 0 if none does, as the store stops."""
+    if era:
+        transaction.put(_ERA_KEY, pack_number(era), db=tables.meta)
+    else:
+        transaction.delete(_ERA_KEY, db=tables.meta)
+    transaction.put(_FORMAT_KEY, str(FORMAT_VERSION if era else STOPPED_FORMAT).encode(), db=tables.meta)
+
+
 def _require_ours(environment: lmdb.Environment) -> None:
     """Check that a gateway wrote the file. An empty one was created and never used."""
     with environment.begin() as transaction:
@@ -133,7 +153,7 @@ def _require_ours(environment: lmdb.Environment) -> None:
 def _agree_on_format(transaction: Transaction, meta: lmdb._Database) -> None:
     written = transaction.get(_FORMAT_KEY, db=meta)
     if written is None:
-        transaction.put(_FORMAT_KEY, str(FORMAT_VERSION).encode(), db=meta)
+        transaction.put(_FORMAT_KEY, str(STOPPED_FORMAT).encode(), db=meta)
     elif not written.isdigit():
         raise StorageError("the format number of the store is not a number: the store is damaged")
     elif int(written) > FORMAT_VERSION:

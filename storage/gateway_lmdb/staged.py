@@ -1,10 +1,10 @@
-"""Appends that are not reported durable yet, readable until they are."""
+"""Appends that are not in the tables yet, readable until they are."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NewType
 
-from gateway.kernel.journal.changes import Change, Discarded, Lsn, SetAside, Stored
+from gateway.kernel.journal.changes import Change, Discarded, Lsn, Stored
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb.quarantine import Quarantined
@@ -25,10 +25,10 @@ class Append:
 
 
 class Staged:
-    """The appends above the watermark, and the contents they store or discard.
+    """The appends that are not in the tables, and the contents they store or discard. Used on the kernel's thread.
 
-    A ``StoreListener`` on the kernel's thread. Appends are only collected; reading indexes their contents, each append
-    once. ``on_written`` is called with each one that is durable.
+    Appends are only collected; reading indexes their contents, each append once. ``on_written`` is called with each one
+    that is in the tables.
     """
 
     def __init__(self, on_written: Callable[[Append], None]) -> None:
@@ -50,8 +50,8 @@ class Staged:
         message = entry[1]
         return True, None if message is None else as_stored(message)
 
-    def on_durable(self, watermark: Lsn) -> None:
-        """Remove everything up to ``watermark``, which is read from disk from now on."""
+    def applied(self, watermark: Lsn) -> None:
+        """Remove everything up to ``watermark``, which is read from the tables from now on."""
         while self._unindexed and self._unindexed[0].lsn <= watermark:
             self._on_written(self._unindexed.popleft())
         while self._indexed and self._indexed[0][0] <= watermark:
@@ -59,21 +59,6 @@ class Staged:
             entry = self._contents.get(key)
             if entry is not None and entry[0] <= watermark:
                 del self._contents[key]
-
-    def on_refused(self, reason: str) -> None:
-        """Do nothing: removal depends on the watermark."""
-
-    def on_set_aside(self, aside: SetAside) -> None:
-        """Do nothing: a record that is set aside was on disk."""
-
-    def on_stalled(self, reason: str) -> None:
-        """Do nothing: the changes are still to be written."""
-
-    def on_resumed(self) -> None:
-        """Do nothing: removal depends on the watermark."""
-
-    def on_failed(self, reason: str) -> None:
-        """Do nothing: contents stay readable until the broker stops."""
 
     def _index(self) -> None:
         while self._unindexed:

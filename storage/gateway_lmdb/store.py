@@ -36,6 +36,7 @@ from gateway_lmdb.disk import SYSTEM_DISK, Disk
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, RECORD_SEEN, Environment, Usage
 from gateway_lmdb.quarantine import Quarantined, unreadable_message
 from gateway_lmdb.recovery import FoundEntities
+from gateway_lmdb.redo_log import RedoLog
 from gateway_lmdb.relay import Relay
 from gateway_lmdb.schema import Transaction, highest_number, pack_number
 from gateway_lmdb.sealer import Sealer
@@ -84,7 +85,7 @@ class LmdbStore:
         self._environment = Environment(Path(path), map_size, disk=disk, threads=threads)
         remove_unfinished(Path(path), disk)
         self._staged = Staged(lambda append: self._writer.discard(append))
-        self._relay = Relay(call_in_kernel, self._staged)
+        self._relay = Relay(call_in_kernel, self._staged.applied)
         self._appended = Lsn(0)
         self._is_closed = False
         self.orphans: list[Change] = []
@@ -98,7 +99,8 @@ class LmdbStore:
             self._environment.close()
             raise
         self._files = SegmentFiles(Path(path) / DIRECTORY, disk)
-        self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed)
+        redo = RedoLog(Path(path), disk) if disk.is_synced and call_later is None else None
+        self._writer = Writer(self._environment, self._relay, retry_interval_s, self._streams_committed, redo)
         self._group = None if call_later is None else AppendGroup(self._writer.stage, call_later)
         self._sealer = Sealer(self._environment, self._files, self._filed, retry_interval_s)
 

@@ -35,6 +35,12 @@ class StreamBatch:
         """Iterate over the streams: id and changes of each."""
         return iter(self._by_stream.items())
 
+    def merge(self, later: "StreamBatch") -> None:
+        """Add later changes."""
+        for _, changes in later:
+            for change in changes:
+                self.add(change)
+
     def add(self, change: StreamChange) -> None:
         """Add a change."""
         stream_id = change.segment.stream_id if isinstance(change, Sealed) else change.stream_id

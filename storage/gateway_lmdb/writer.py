@@ -13,13 +13,14 @@ import lmdb
 
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Lsn
-from gateway.kernel.journal.store import StoreListener
 from gateway_lmdb.batch import AT_ONCE, Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
 from gateway_lmdb.commit_times import CommitTimes
 from gateway_lmdb.compaction import Compaction
 from gateway_lmdb.environment import PASSING_ERRORS, RECORD_SEEN, TRANSACTION_SEEN, Environment
 from gateway_lmdb.isolation import isolate
+from gateway_lmdb.redo_log import ROOM, WINDOW_S, RedoLog
+from gateway_lmdb.relay import Relay
 from gateway_lmdb.reserve import MOST_WAITING, FreePageReserve
 from gateway_lmdb.schema import highest_number
 from gateway_lmdb.staged import Append
@@ -45,9 +46,10 @@ class Writer:
     def __init__(
         self,
         environment: Environment,
-        listener: StoreListener,
+        listener: Relay,
         retry_interval_s: float,
         streams_committed: Callable[[StreamBatch], None],
+        redo: RedoLog | None = None,
     ) -> None:
         self._environment = environment
         self._listener = listener
@@ -61,6 +63,7 @@ class Writer:
         self._stopping = threads.event()
         self._has_failed = False
         self._is_stalled = False
+        self._reported = Lsn(0)
         self._batches = BatchWriter(environment.tables)
         self._compaction: Compaction | None = None
         self._reserve = FreePageReserve(environment)
@@ -69,7 +72,10 @@ class Writer:
         if not environment.empty_spilled():
             self._reserve.release()
             environment.empty_spilled()
+        self._redo = redo
         self._written = _written(environment)
+        self._pending = Batch(self._written)  # what is in the redo log and not in the tables
+        self._due_s: float | None = None  # when it is to be written to the tables
         self._thread = threads.start(self._run, "store-writer")
 
     def stage(self, append: Append) -> None:
@@ -109,23 +115,94 @@ class Writer:
     def _run(self) -> None:
         try:
             while (batch := self._next_batch()) is not None:
-                self._commit(batch)
-                self._written = batch.written()
-                for refusal in batch.refusals:
-                    self._listener.on_refused(refusal)
-                if len(batch.streams):
-                    self._batches.committed()
-                    self._streams_committed(batch.streams)
-                if batch.lsn:
-                    self._listener.on_durable(batch.lsn)
-                self._tidy(batch)
-                self._compact(batch)
-                self._free(batch)
+                if not self._log(batch):
+                    self._apply(batch)
+                elif self._is_due():
+                    self._apply(Batch(self._written))
+            if self._due_s is not None:
+                self._apply(Batch(self._written))
+            self._end_era()
         except (_ClosedWhileStalled, lmdb.Error, StorageError) as error:
             self._fail(str(error))
         except Exception as error:  # the thread must report it, or the kernel would wait forever
             self._fail(f"{type(error).__name__}: {error}")
             raise
+
+    # ---- The redo log -------------------------------------------------------------------------------------------
+
+    def _log(self, batch: Batch) -> bool:
+        """Write a small batch to the redo log, and report it durable; return ``False`` if it is to be applied at once.
+
+        It is for the tables later, with what follows until then: a compaction and a stalled store need that now.
+        """
+        redo = self._redo
+        if redo is None or self._compaction is not None or self._is_stalled or not redo.takes(batch):
+            return False
+        starts_s = self._monotonic_s()
+        if len(batch):
+            if not redo.append(batch):
+                return False
+            self.commit_times.add(self._monotonic_s() - starts_s, batch.size)
+        if len(batch) or self._due_s is not None:
+            if self._due_s is None:
+                self._due_s = starts_s + WINDOW_S
+            self._written = batch.written()
+            self._pending.merge(batch)
+            self._report(batch)
+        else:
+            self._report(batch, is_applied=True)
+        self._tidy(batch)
+        self._free(batch)
+        return True
+
+    def _is_due(self) -> bool:
+        """Whether the changes in the redo log are to be written to the tables."""
+        return self._due_s is not None and self._monotonic_s() >= self._due_s
+
+    def _end_era(self) -> None:
+        """Leave a store that gateways without a redo log can read."""
+        if self._redo is not None:
+            self._redo.close()
+            self._environment.end_era()
+
+    def _apply(self, batch: Batch) -> None:
+        """Write a batch to the tables, with the changes in the redo log, and report it.
+
+        What is set aside is moved within the tables, so those changes must be there before.
+        """
+        if self._due_s is not None:
+            if batch.asides:
+                self._apply(Batch(self._written))
+            else:
+                self._pending.merge(batch)
+                batch = self._pending
+        redo = self._redo
+        if redo is not None and (len(batch) or redo.is_nearly_full):
+            batch.era = redo.next_era
+        self._commit(batch)
+        self._written = batch.written()
+        self._pending, self._due_s = Batch(self._written), None
+        if len(batch.streams):
+            self._batches.committed()
+            self._streams_committed(batch.streams)
+        self._report(batch, is_applied=True)
+        if redo is not None and batch.era:
+            redo.begin(batch.era, has_room=self._environment.has_room(ROOM))
+        self._tidy(batch)
+        self._compact(batch)
+        self._free(batch)
+
+    def _report(self, batch: Batch, *, is_applied: bool = False) -> None:
+        """Report what was left out, and that the batch is durable, and whether it is in the tables."""
+        for refusal in batch.refusals:
+            self._listener.on_refused(refusal)
+        batch.refusals.clear()
+        if batch.lsn:
+            if is_applied:
+                self._listener.on_applied(batch.lsn)
+            if batch.lsn > self._reported:
+                self._reported = batch.lsn
+                self._listener.on_durable(batch.lsn)
 
     def _tidy(self, batch: Batch) -> None:
         """Renew the reserve and unmap pages, once for several small commits.
@@ -166,7 +243,7 @@ class Writer:
         """
         batch = Batch(self._written)
         try:
-            first = self._staged.get(timeout=self._retry_interval_s if self._is_stalled else None)
+            first = self._staged.get(timeout=self._patience_s())
         except Empty:
             return batch
         if first is None:
@@ -174,6 +251,12 @@ class Writer:
         self._fold(batch, first)
         self._fold_staged(batch)
         return batch
+
+    def _patience_s(self) -> float | None:
+        """Return how long to wait for an append, in seconds."""
+        if self._is_stalled:
+            return self._retry_interval_s
+        return None if self._due_s is None else max(0.0, self._due_s - self._monotonic_s())
 
     def _fold_staged(self, batch: Batch, *, beyond_bounds: bool = False) -> None:
         while beyond_bounds or not batch.is_full:
@@ -228,7 +311,7 @@ class Writer:
         """
         while True:
             try:
-                if len(batch):
+                if len(batch) or batch.era:
                     self._write(batch)
                 return None
             except lmdb.MapFullError:

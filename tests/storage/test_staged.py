@@ -22,22 +22,22 @@ def test_contents_that_were_not_staged_are_not_found() -> None:
 def test_staged_content_is_found_until_it_is_durable() -> None:
     some = staged(Stored(message_with(1)))
     assert some.find(KEY) == (True, content_of(message_with(1)))
-    some.on_durable(Lsn(1))
+    some.applied(Lsn(1))
     assert some.find(KEY) == (False, None)
 
 
 def test_content_that_became_durable_unread_is_removed_too() -> None:
     some = staged(Stored(message_with(1)))
-    some.on_durable(Lsn(1))
+    some.applied(Lsn(1))
     assert some.find(KEY) == (False, None)
 
 
 def test_a_later_discard_outlives_the_watermark_of_the_content() -> None:
     some = staged(Stored(message_with(1)), Discarded(1))
     assert some.find(KEY) == (True, None)
-    some.on_durable(Lsn(1))
+    some.applied(Lsn(1))
     assert some.find(KEY) == (True, None)
-    some.on_durable(Lsn(2))
+    some.applied(Lsn(2))
     assert some.find(KEY) == (False, None)
 
 

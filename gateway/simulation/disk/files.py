@@ -9,6 +9,9 @@ from typing import Final, TypeAlias
 _SHARE_OF_ZEROS: Final = 0.2
 _SHARE_OF_FLIPS: Final = 0.3
 
+#: The part of a file that a disk writes as a whole, in bytes.
+SECTOR: Final = 512
+
 
 class File:
     """A file that is appended to. ``synced`` bytes at its start are durable."""
@@ -53,6 +56,45 @@ class File:
             self.data[at:end] = bytes(end - at)
         elif fate < _SHARE_OF_ZEROS + _SHARE_OF_FLIPS:
             self.data[at] ^= 1 << random.randrange(8)
+
+
+class LogFile(File):
+    """A file of a fixed size that is written over. In a loss of power each sector that was not synced is old or new."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.data = bytearray(size)
+        self.synced = size
+        self._old_sectors: dict[int, bytes] = {}
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write data over the content, not synced."""
+        for start in range(position // SECTOR * SECTOR, position + len(data), SECTOR):
+            self._old_sectors.setdefault(start, bytes(self.data[start : start + SECTOR]))
+        self.data[position : position + len(data)] = data
+
+    def sync(self) -> None:
+        """Make everything written durable."""
+        self._old_sectors.clear()
+
+    def lose_power(self, random: Random) -> None:
+        """Keep some of the sectors that were not synced."""
+        for start, old in self._old_sectors.items():
+            if random.random() < 0.5:
+                self.data[start : start + SECTOR] = old
+        self._old_sectors.clear()
+
+    def freeze(self) -> Callable[[], None]:
+        """Return a call that restores what is durable now."""
+        durable = bytearray(self.data)
+        for start, old in self._old_sectors.items():
+            durable[start : start + SECTOR] = old
+
+        def restore() -> None:
+            self.data[:] = durable
+            self._old_sectors.clear()
+
+        return restore
 
 
 class Directory:

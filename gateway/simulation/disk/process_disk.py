@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from gateway.kernel.errors import StorageError
 from gateway.simulation.disk.device import Device
-from gateway.simulation.disk.files import Directory, File
+from gateway.simulation.disk.files import Directory, File, LogFile
 from gateway.simulation.disk.lmdb_environment import SimulatedEnvironment
 from gateway.simulation.disk.lmdb_file import LmdbFile
 from gateway.simulation.disk.steps import Steps
@@ -80,6 +80,18 @@ class ProcessDisk:
         file = File()
         self._files.put(path, file)
         return SimulatedNewFile(self._steps, file, path)
+
+    def open_log(self, path: Path, size: int) -> "SimulatedLogFile":
+        """Open a file of a size for writing."""
+        found = self._files.find(path)
+        if not isinstance(found, LogFile) or found.size != size:
+            self._steps.step(f"create {path.name}")
+            self._require_space(size, path)
+            found = LogFile(size)
+            self._files.put(path, found)
+            self._sync(f"sync {path.name}", found.sync)
+            self.sync_directories(path.parent)
+        return SimulatedLogFile(self._steps, found, path)
 
     def open(self, path: Path) -> "SimulatedOpenFile":
         """Open a file for reading."""
@@ -210,6 +222,27 @@ class SimulatedNewFile:
 
     def sync(self) -> None:
         """Make everything written durable."""
+        fault = self._steps.sync(f"sync {self._path.name}")
+        if fault:
+            raise OSError(fault, os.strerror(fault), str(self._path))
+        self._steps.synced(self._file.sync)
+
+    def close(self) -> None:
+        """Do nothing: a simulated file needs no descriptor."""
+
+
+class SimulatedLogFile:
+    """A file of a fixed size that is written over."""
+
+    def __init__(self, steps: Steps, file: LogFile, path: Path) -> None:
+        self._steps = steps
+        self._file = file
+        self._path = path
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write data over the content, and sync it."""
+        self._steps.step(f"write {self._path.name} {len(data)}")
+        self._file.write(data, position)
         fault = self._steps.sync(f"sync {self._path.name}")
         if fault:
             raise OSError(fault, os.strerror(fault), str(self._path))

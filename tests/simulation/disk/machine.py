@@ -73,6 +73,7 @@ class Machine:
         self.steps: list[list[Change]] = []
         self.model = Content()
         self.segments: list[int] = []
+        self.streams = self.random.choice((0.0, 0.2, 1.0))  # the share of steps with messages of a stream
         self.durable = 0
         self.store: LmdbStore | None = None
         self.open()
@@ -90,7 +91,8 @@ class Machine:
             changes += Stored(message_with(message_id, body)), Enqueued(QUEUE, message_id, message_id, 0)
         for message_id in self.random.sample(sorted(self.model.bodies), min(len(self.model.bodies), 2)):
             changes += Dequeued(message_id), Discarded(message_id)
-        changes += self.stream_changes()
+        if self.random.random() < self.streams:
+            changes += self.stream_changes()
         self.steps.append(changes)
         self.model.apply(changes)
         self.store.append(list(changes))
@@ -121,10 +123,16 @@ class Machine:
         """The number of steps that are reported durable."""
         return self.base + self.listener.watermark
 
+    def read(self) -> None:
+        """Contents are readable at any time, wherever they are."""
+        if self.store is not None and not self.listener.has("failed"):
+            with suppress(ProcessKilled, StorageError):  # a store that has failed may not have reported it yet
+                self.check_contents(self.store)
+
     # What happens to it
 
     def wait(self) -> None:
-        self.world.run_for(self.random.random() * self.random.choice((0.001, 0.004, 0.05)))
+        self.world.run_for(self.random.random() * self.random.choice((0.001, 0.004, 0.05, 0.5)))
 
     def kill(self) -> None:
         self.end(self.world.disk.kill)
@@ -223,11 +231,14 @@ class Machine:
         places = {position: message_id for position, _, message_id, _, _ in places_in(found)}
         assert places == self.model.places
         assert list(places) == sorted(places)
+        self.check_contents(store)
+        assert read_stream(store, self.model.first) == list(range(self.model.first, self.model.end))
+
+    def check_contents(self, store: LmdbStore) -> None:
         contents = store.messages(sorted(self.model.bodies))
         assert [content and content.body for content in contents] == [
             body for _, body in sorted(self.model.bodies.items())
         ]
-        assert read_stream(store, self.model.first) == list(range(self.model.first, self.model.end))
 
     def run(self, actions: int = 40) -> None:
         """Make random actions; at the end, everything is durable and there."""
@@ -252,6 +263,7 @@ def read_stream(store: LmdbStore, offset: int) -> list[int]:
 ACTIONS: list[Callable[[Machine], None]] = [
     *[Machine.append] * 12,
     *[Machine.wait] * 12,
+    *[Machine.read] * 2,
     *[Machine.kill] * 2,
     *[Machine.power_cut] * 2,
     Machine.restart,

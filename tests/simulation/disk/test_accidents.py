@@ -9,7 +9,11 @@ import pytest
 
 from gateway.kernel.journal.changes import StreamSegment
 from gateway.simulation.disk import ProcessDisk
+from gateway.simulation.disk.process_disk import SimulatedLogFile
+from gateway_lmdb import redo_log, redo_replay
+from gateway_lmdb.batch import Batch
 from gateway_lmdb.environment import Environment
+from gateway_lmdb.redo_log import RedoLog
 from gateway_lmdb.sealer import Sealer
 from gateway_lmdb.segment_files import SegmentFiles
 from gateway_lmdb.staged import Append
@@ -43,7 +47,9 @@ Patch = pytest.MonkeyPatch
 
 def _commits_are_not_synced(patch: Patch) -> None:
     open_lmdb = ProcessDisk.open_lmdb
-    patch.setattr(ProcessDisk, "open_lmdb", lambda disk, path, **options: open_lmdb(disk, path, **options, sync=False))
+    patch.setattr(
+        ProcessDisk, "open_lmdb", lambda disk, path, **options: open_lmdb(disk, path, **{**options, "sync": False})
+    )
 
 
 def _reports_come_before_the_commit(patch: Patch) -> None:
@@ -120,6 +126,41 @@ def _unfinished_files_get_their_name_at_once(patch: Patch) -> None:
     patch.setattr("gateway_lmdb.segment_files.UNFINISHED", "")
 
 
+def _records_of_the_redo_log_are_not_synced(patch: Patch) -> None:
+    def write(file: SimulatedLogFile, data: bytes, position: int) -> None:
+        file._file.write(data, position)
+
+    patch.setattr(SimulatedLogFile, "write", write)
+
+
+def _the_redo_log_is_not_replayed(patch: Patch) -> None:
+    patch.setattr(redo_replay, "replay", lambda *arguments: None)
+
+
+def _an_era_never_ends(patch: Patch) -> None:
+    patch.setattr(RedoLog, "next_era", 7)
+
+
+def _checksums_of_the_redo_log_are_ignored(patch: Patch) -> None:
+    patch.setattr(redo_log, "crc32", lambda data, start=0: 0)
+
+
+def _a_full_redo_log_begins_anew_without_a_commit(patch: Patch) -> None:
+    takes = RedoLog.takes
+
+    def rewind(log: RedoLog, batch: Batch) -> bool:
+        if log._number > 2:
+            log._number = log._end = 0
+        return takes(log, batch)
+
+    patch.setattr(RedoLog, "takes", rewind)
+
+
+def _staged_contents_are_dropped_before_they_are_in_the_tables(patch: Patch) -> None:
+    report = Writer._report
+    patch.setattr(Writer, "_report", lambda writer, batch, is_applied=False: report(writer, batch, is_applied=True))
+
+
 BROKEN: list[Callable[[Patch], None]] = [
     _commits_are_not_synced,
     _reports_come_before_the_commit,
@@ -131,6 +172,12 @@ BROKEN: list[Callable[[Patch], None]] = [
     _names_of_segments_are_not_synced,
     _chunks_are_removed_before_their_file_is_there,
     _unfinished_files_get_their_name_at_once,
+    _records_of_the_redo_log_are_not_synced,
+    _the_redo_log_is_not_replayed,
+    _an_era_never_ends,
+    _checksums_of_the_redo_log_are_ignored,
+    _a_full_redo_log_begins_anew_without_a_commit,
+    _staged_contents_are_dropped_before_they_are_in_the_tables,
 ]
 
 

@@ -94,7 +94,8 @@ def test_a_root_that_cannot_be_written_is_final_until_the_next_start() -> None:
     run.world.run_until(lambda: run.listener.has("failed"))
     with pytest.raises(StorageError, match="environment had fatal error"):
         run.store.messages([1])
-    assert run.restart_after("kill") == {"a"}
+    assert run.listener.watermark == 2, "the redo log is durable without LMDB"
+    assert run.restart_after("kill") == {"a", "b"}
     run.commit("c")
 
 
@@ -129,6 +130,33 @@ def test_slow_syncs_take_virtual_time() -> None:
     run.commit("a")
     assert 4 <= run.world.now_s - began_s < 4.1, "a commit has two syncs"
     assert 4 <= run.store.commit_times.total_s < 4.1
+
+
+def test_a_small_commit_after_the_first_has_one_sync() -> None:
+    run = Run()
+    run.commit("a")
+    run.world.run_for(1)  # the redo log is created
+    run.world.disk.sync_delay_s = 2.0
+    began_s = run.world.now_s
+    run.commit("b")
+    assert 2 <= run.world.now_s - began_s < 2.1
+    assert run.world.log[-2:] == [run.world.log[-2], "sync redo.log"]
+    assert run.world.log[-2].startswith("write redo.log")
+
+
+def test_a_redo_log_that_cannot_be_written_is_left_for_commits_of_the_tables() -> None:
+    run = Run()
+    run.commit("a")
+    run.world.disk.disturb()
+    run.commit("b")
+    run.commit("c")
+    assert [report for report in run.listener.reports if isinstance(report, str)] == []
+    assert "write redo.log" not in " ".join(run.world.log[-4:])
+    assert run.restart_after("power_cut") == {"a", "b", "c"}
+    run.commit("d")
+    run.commit("e")
+    assert "sync redo.log" in run.world.log, "the next start uses it again"
+    assert run.restart_after("power_cut") == {"a", "b", "c", "d", "e"}
 
 
 def test_a_process_is_killed_at_any_operation_of_its_start() -> None:
@@ -166,9 +194,11 @@ def test_a_compaction_keeps_the_content_and_frees_space() -> None:
     for number in range(480):
         run.store.append([Put(vhost_record(f"name {number}", "x" * 3000))])
     run.commit("last")
+    run.world.run_for(1)  # the redo log is applied
     for number in range(480):
         run.store.append([Put(vhost_record(f"name {number}"))])
     run.commit("end")
+    run.world.run_for(1)
     before = run.store.usage
     assert run.store.compact()
     run.world.run_until(lambda: run.store.compaction is not None and run.store.compaction.is_over)
