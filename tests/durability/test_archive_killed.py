@@ -39,7 +39,7 @@ SETTINGS: Final = (
     "streams.encode=sealed",
 )
 
-TIMEOUT_S: Final = 40.0
+TIMEOUT_S: Final = 120.0
 
 
 def files(data: Path) -> Iterator[tuple[dict[str, Any], Path]]:

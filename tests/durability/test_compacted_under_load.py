@@ -82,7 +82,7 @@ def test_gatewayctl_compacts_a_running_broker_under_load(gateway: Gateway, conne
     assert (done.returncode, done.stderr) == (0, ""), done
     reported = re.fullmatch(r"(\d+) bytes became (\d+)", done.stdout.splitlines()[-1])
     assert reported, done.stdout
-    assert int(reported[1]) == before // 4096 * 4096
+    assert before // 4096 * 4096 <= int(reported[1]) < before + 2**20  # the redo log and the reserve follow
     assert int(reported[2]) < before // 2  # what is published meanwhile counts
     assert publisher.is_alive(), "a publisher was disconnected"
     confirmed = len(expected.required)

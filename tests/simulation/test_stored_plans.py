@@ -53,7 +53,7 @@ def test_the_times_of_a_fault_are_those_of_the_file(tmp_path: Path) -> None:
     document["faults"] = [{"kind": "Restart", "number": 9, "at_s": 0.25, "lasts_s": 0.125}]
     path.write_text(json.dumps(document))
     began = next(line for line in run(path).lines if "restart-9" in line)
-    assert float(began.split()[0]) == pytest.approx(0.25, abs=0.1)
+    assert float(began.split()[0]) == pytest.approx(0.25, abs=0.2)
 
 
 PLAN: dict[str, Any] = {
