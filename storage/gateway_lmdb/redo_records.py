@@ -71,6 +71,8 @@ def operations(payload: bytes) -> list[tuple[int, bytes, bytes | None]]:
             raise StorageError(f"the redo log is damaged: a record ends within the operation at {position}") from None
         key_end = position + _OPERATION.size + key_size
         position, key = key_end + size, payload[key_end - key_size : key_end]
+        if position > len(payload):
+            raise StorageError(f"the redo log is damaged: an operation has {position - len(payload)} bytes too few")
         found.append((kind & ~_DELETE, key, None if kind & _DELETE else payload[key_end:position]))
     return found
 

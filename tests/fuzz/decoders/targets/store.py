@@ -6,7 +6,8 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import lmdb
 
@@ -19,16 +20,21 @@ from gateway.columnar.iceberg import adopted
 from gateway.columnar.tables import manifest, sealed
 from gateway.columnar.tables.sealed import SealedBatch, index_of
 from gateway.kernel.errors import ProtocolViolation, Refused, StorageError
+from gateway.kernel.journal.changes import Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.chunks import encode_chunk
 from gateway.kernel.messages.contents import ContentWriter, decode_content
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.worker_process.framing import FrameReader, encode_frame
-from gateway_lmdb import quarantine
+from gateway_lmdb import quarantine, redo_records
+from gateway_lmdb.batch import Batch, Written
+from gateway_lmdb.disk import SYSTEM_DISK
 from gateway_lmdb.inspection import require_sound, require_whole
 from gateway_lmdb.records import decode_enqueued, decode_runs, decode_segment, encode_enqueued, encode_segment
+from gateway_lmdb.redo_log import RedoLog, content_of, records_of
 from gateway_lmdb.schema import pack_number, pack_place, unpack_number, unpack_place
+from gateway_lmdb.staged import Append
 from tests.fuzz.decoders.corpus import frames_of
 from tests.fuzz.decoders.laws import attempt, refused, require, require_any_cut, require_same
 from tests.fuzz.decoders.target import Target
@@ -37,6 +43,9 @@ TOKENS: Final = (
     b"entities:", b"contents:", b"enqueued:", b"queue:", b'"id":', b'"queue_id":7', b'"kind":', b'"name":', b"GWAI",
     b'{"schema":1,"batches":[[0,1,2,3]]}', b'{"file":"a.parquet"}', b"\n", b"\0\0\0\2{}", b"\1", b"\xff" * 8,
 )  # fmt: skip
+
+#: The era of redo logs.
+_ERA: Final = 5
 
 
 def _enqueued(data: bytes) -> None:
@@ -61,6 +70,52 @@ def _keys(data: bytes) -> None:
     require(refused(number) or pack_number(number) == data, "a number is encoded as it was decoded", number)
     place = attempt(StorageError, unpack_place, data)
     require(refused(place) or pack_place(*place) == data, "a place is encoded as it was decoded", place)
+
+
+class _Operations:
+    """A transaction that lists what is done to its tables."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[object, bytes, bytes | None]] = []
+
+    def put(self, key: bytes, value: bytes, db: object) -> None:
+        self.done.append((db, key, value))
+
+    def delete(self, key: bytes, db: object) -> None:
+        self.done.append((db, key, None))
+
+
+def _redo(data: bytes) -> None:
+    """A part of a redo log has the first of its records; a record is applied operation by operation, or refused."""
+    records = list(records_of(data, _ERA))
+    for end in (len(data) // 2, max(0, len(data) - 1)):
+        found = list(records_of(data[:end], _ERA))
+        require_same("a part of a log has its first records", found, records[: len(found)])
+    for payload in (*records, data):
+        listed = attempt(StorageError, redo_records.operations, payload)
+        done = _Operations()
+        tables = SimpleNamespace(entities=0, contents=1, enqueued=2)
+        applied = attempt(StorageError, redo_records.apply, payload, cast("Any", done), cast("Any", tables))
+        if not refused(applied):
+            require_same("a record is applied as it is listed", done.done, listed)
+            entities = {key: value for table, key, value in done.done if table == 0}
+            require_same("its entities are those of their table", redo_records.entity_changes(payload), entities)
+
+
+def _redo_seeds() -> Iterable[bytes]:
+    message = Message("", "s", native_header(Properties(headers={"a": 1})), b"body")
+    message.id = 10
+    batch = Batch(Written(9, 9, 9))
+    batch.fold(Append(Lsn(1), [Stored(message), Enqueued(1, 10, 10, 0), Dequeued(3), Discarded(3)]))
+    with tempfile.TemporaryDirectory() as directory:
+        log = RedoLog(Path(directory), SYSTEM_DISK)
+        log.begin(_ERA, has_room=True)
+        log.append(batch)
+        log.append(batch)
+        log.close()
+        content = content_of(Path(directory), SYSTEM_DISK).rstrip(b"\0")
+    yield content
+    yield from records_of(content, _ERA)
 
 
 def _quarantine(data: bytes) -> None:
@@ -192,6 +247,10 @@ TARGETS: Final = (
             "gateway_lmdb.records:decode_segment"), _enqueued_seeds, TOKENS),
     Target("store-keys", _keys, ("gateway_lmdb.schema:unpack_number", "gateway_lmdb.schema:unpack_place"),
            lambda: (bytes(8), bytes(15) + b"\1"), TOKENS),
+    Target("store-redo", _redo,
+           ("gateway_lmdb.redo_log:records_of", "gateway_lmdb.redo_records:operations",
+            "gateway_lmdb.redo_records:apply", "gateway_lmdb.redo_records:entity_changes"), _redo_seeds,
+           (b"GWR1", pack_number(_ERA), b"\0", b"\1", b"\2", b"\x80", b"\x81", b"\x82", b"\0\x08")),
     Target(
         "store-quarantine",
         _quarantine,
