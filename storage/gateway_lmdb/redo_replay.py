@@ -7,7 +7,7 @@ import lmdb
 
 from gateway_lmdb.redo_log import content_of, records_of
 from gateway_lmdb.redo_records import apply, entity_changes
-from gateway_lmdb.reserve import release_from
+from gateway_lmdb.reserved_pages import release
 from gateway_lmdb.schema import Tables, Transaction, read_era, write_era
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def replay(directory: Path, disk: "Disk", environment: lmdb.Environment, tables:
     try:
         write()
     except lmdb.Error:
-        release_from(lambda: environment.begin(write=True), tables)
+        release(lambda: environment.begin(write=True), tables)
         write()
 
 

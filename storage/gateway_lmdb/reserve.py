@@ -5,17 +5,14 @@ on disk, and the stall would not end. The reserve is one record; a stalled write
 else wait to be written.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import Final
 
 import lmdb
 
 from gateway.kernel.errors import StorageError
-from gateway_lmdb.schema import Tables, Transaction
-
-if TYPE_CHECKING:
-    from gateway_lmdb.environment import Environment
+from gateway_lmdb.environment import Environment
+from gateway_lmdb.reserved_pages import KEY, release
 
 #: The size of the reserve, in bytes.
 SIZE: Final = 512 * 1024
@@ -29,9 +26,6 @@ _LEAST_FILE: Final = 8 * 2**20
 #: The free space that replaces the reserve when no free run of pages fits one record, in bytes.
 _FREE_INSTEAD: Final = 4 * SIZE
 
-_KEY: Final = b"reserve"
-_MARK: Final = b"reserve used"
-
 #: The number of calls of ``renew`` between two attempts, each after several commits.
 _PAUSE: Final = 16
 
@@ -39,10 +33,10 @@ _PAUSE: Final = 16
 class FreePageReserve:
     """The reserve of one store. Used on the writer's thread, between transactions."""
 
-    def __init__(self, environment: "Environment") -> None:
+    def __init__(self, environment: Environment) -> None:
         self._environment = environment
         with environment.read() as transaction, transaction.cursor(environment.tables.meta) as cursor:
-            self.is_there = cursor.set_key(_KEY)
+            self.is_there = cursor.set_key(KEY)
         self._pause = 0
 
     def renew(self) -> None:
@@ -54,7 +48,7 @@ class FreePageReserve:
             return
         with suppress(lmdb.Error):
             with self._environment.write() as transaction:
-                transaction.put(_KEY, bytes(SIZE), db=self._environment.tables.meta)
+                transaction.put(KEY, bytes(SIZE), db=self._environment.tables.meta)
             self.is_there = True
         self._pause = 0 if self.is_there else _PAUSE
 
@@ -72,17 +66,5 @@ class FreePageReserve:
 
     def release(self) -> None:
         """Delete the reserve to free its pages; do nothing if that fails."""
-        if self.is_there and release_from(self._environment.write, self._environment.tables):
+        if self.is_there and release(self._environment.write, self._environment.tables):
             self.is_there = False
-
-
-def release_from(begin: Callable[[], AbstractContextManager[Transaction]], tables: Tables) -> bool:
-    """Delete the reserve of a store whose write transactions ``begin`` returns; return whether that was possible."""
-    is_deleted = False
-    with suppress(lmdb.Error):
-        with begin() as transaction:
-            transaction.delete(_KEY, db=tables.meta)
-        is_deleted = True
-        with begin() as transaction:  # LMDB reuses pages in the second transaction after
-            transaction.put(_MARK, b"", db=tables.meta)
-    return is_deleted

@@ -58,7 +58,7 @@ class File:
             self.data[at] ^= 1 << random.randrange(8)
 
 
-class LogFile(File):
+class OverwrittenFile(File):
     """A file of a fixed size that is written over. In a loss of power each sector that was not synced is old or new."""
 
     def __init__(self, size: int) -> None:

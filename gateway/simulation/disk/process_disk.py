@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from gateway.kernel.errors import StorageError
 from gateway.simulation.disk.device import Device
-from gateway.simulation.disk.files import Directory, File, LogFile
+from gateway.simulation.disk.files import Directory, File, OverwrittenFile
 from gateway.simulation.disk.lmdb_environment import SimulatedEnvironment
 from gateway.simulation.disk.lmdb_file import LmdbFile
 from gateway.simulation.disk.steps import Steps
@@ -84,10 +84,10 @@ class ProcessDisk:
     def open_log(self, path: Path, size: int) -> "SimulatedLogFile":
         """Open a file of a size for writing."""
         found = self._files.find(path)
-        if not isinstance(found, LogFile) or found.size != size:
+        if not isinstance(found, OverwrittenFile) or found.size != size:
             self._steps.step(f"create {path.name}")
             self._require_space(size, path)
-            found = LogFile(size)
+            found = OverwrittenFile(size)
             self._files.put(path, found)
             self._sync(f"sync {path.name}", found.sync)
             self.sync_directories(path.parent)
@@ -234,7 +234,7 @@ class SimulatedNewFile:
 class SimulatedLogFile:
     """A file of a fixed size that is written over."""
 
-    def __init__(self, steps: Steps, file: LogFile, path: Path) -> None:
+    def __init__(self, steps: Steps, file: OverwrittenFile, path: Path) -> None:
         self._steps = steps
         self._file = file
         self._path = path
