@@ -56,12 +56,28 @@ class LogBatch:
 
 def encode_batch(batch: LogBatch) -> bytes:
     """Return the bytes of a batch."""
+    pieces = [(piece.data, piece.goes_on) for piece in batch.pieces]
+    return encode_pieces(
+        batch.queue, batch.epoch, batch.number, batch.first_index, batch.floor, pieces, batch.continues
+    )
+
+
+def encode_pieces(
+    queue: QueueId,
+    epoch: Epoch,
+    number: int,
+    first_index: int,
+    floor: int,
+    pieces: Sequence[tuple[bytes, bool]],
+    continues: bool,
+) -> bytes:
+    """Return the bytes of a batch of pieces, each with whether its record goes on. It makes no objects of them."""
     parts = [b""]
-    for piece in batch.pieces:
-        parts.append(_LENGTH.pack(len(piece.data) | (_GOES_ON if piece.goes_on else 0)))
-        parts.append(piece.data)
-    numbers = (batch.queue, batch.epoch, batch.number, batch.first_index, batch.floor, len(batch.pieces))
-    parts[0] = _HEAD.pack(0, _VERSION, batch.continues, *numbers)[_CHECKED_FROM:]
+    for data, goes_on in pieces:
+        parts.append(_LENGTH.pack(len(data) | (_GOES_ON if goes_on else 0)))
+        parts.append(data)
+    numbers = (queue, epoch, number, first_index, floor, len(pieces))
+    parts[0] = _HEAD.pack(0, _VERSION, continues, *numbers)[_CHECKED_FROM:]
     rest = b"".join(parts)
     return crc32(rest).to_bytes(4, "big") + rest
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from gateway.cluster.append_times import AppendTimes
-from gateway.cluster.batches import HEAD_BYTES, PIECE_BYTES, LogBatch, RecordPiece, encode_batch
+from gateway.cluster.batches import HEAD_BYTES, PIECE_BYTES, encode_pieces
 from gateway.cluster.log_replay import BatchPlace, LogEnd
 from gateway.cluster.queue_log import AppendAnswer, AppendOutcome, Claim, QueueLogs
 from gateway.cluster.slow_appends import SlowAppends
@@ -158,10 +158,10 @@ class LogWriter:
         # Not earlier: until the covering record is complete, a replay needs what it covers.
         while self._covering and self._covering[0][0] <= last_index:
             self._floor = max(self._floor, self._batch_of(self._covering.popleft()[1]))
-        content = [RecordPiece(each.data, each.goes_on) for each in pieces]
-        claim = self.claim
-        batch = LogBatch(claim.queue, claim.epoch, number, first.index, self._floor, content, first.continues)
-        return SentBatch(number, first.index, last_index, self._floor, encode_batch(batch))
+        content = [(each.data, each.goes_on) for each in pieces]
+        queue, epoch = self.claim.queue, self.claim.epoch
+        data = encode_pieces(queue, epoch, number, first.index, self._floor, content, first.continues)
+        return SentBatch(number, first.index, last_index, self._floor, data)
 
     def _answer_to(self, batch: "SentBatch") -> Callable[[AppendAnswer], None]:
         return lambda answer: self._answered(batch, answer)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.journal.changes import (
     Appended,
@@ -54,6 +55,7 @@ _STREAM_BYTES: Final = 512 * 1024
 _OUR_OWN: Final = Lsn(0)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LmdbStore:
     """A ``Store`` in a directory. Every method is called on the kernel's thread.
 

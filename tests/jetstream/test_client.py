@@ -50,6 +50,26 @@ def test_a_message_reaches_a_subscriber_on_another_server(place: JetStreamPlace)
     subscription.stop()
 
 
+def test_what_a_full_socket_did_not_take_comes_first(place: JetStreamPlace) -> None:
+    sender, reader = place.client(only=0), place.client(only=0)
+    got: list[int] = []
+    reader.subscribe("full", lambda message: got.append(int(message.payload[:4])))
+
+    def arrives() -> bool:
+        sender.publish("full", b"0000")
+        return bool(got)
+
+    place.until(arrives)
+    for at in range(1, 61):  # 30 MB, more than any socket takes in one call
+        sender.publish("full", b"%04d" % at + bytes(500_000))
+    place.loop.turn()
+    for at in range(61, 121):
+        sender.publish("full", b"%04d" % at)
+        place.loop.turn()
+    place.until(lambda: got[-1] == 120)
+    assert [each for each in got if each] == list(range(1, 121))
+
+
 def test_errors_say_server_subject_and_code(place: JetStreamPlace) -> None:
     client = place.client()
     with pytest.raises(NoResponders) as unanswered:

@@ -5,7 +5,6 @@ bytes in the log.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
@@ -32,12 +31,14 @@ from gateway.kernel.messages.message import Value
 _OVERHEAD: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
 class InLog:
     """The highest position and message id that a record of the log may have."""
 
-    position: int
-    message_id: int
+    __slots__ = ("message_id", "position")
+
+    def __init__(self, position: int, message_id: int) -> None:
+        self.position = position
+        self.message_id = message_id
 
 
 class FoldedSteps:

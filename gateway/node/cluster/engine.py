@@ -12,6 +12,7 @@ from gateway.cluster.metadata import Metadata
 from gateway.cluster.queue_log import QueueLogs
 from gateway.config.cluster import Cluster
 from gateway.kernel.errors import ConfigurationError
+from gateway.net.syscalls import send
 
 if TYPE_CHECKING:
     from gateway_jetstream.client.options import ClientOptions
@@ -59,7 +60,7 @@ async def open_engine(
     from gateway_jetstream.ports.foundation import metadata_of, open_cluster
     from gateway_jetstream.ports.server_checks import PendingChecks, remember, require_checked
 
-    client, log_client = (NatsClient(reactor, _options(settings, node)) for _ in range(2))
+    client, log_client = (NatsClient(reactor, _options(settings, node), write=send) for _ in range(2))
 
     def stop() -> None:
         client.stop()

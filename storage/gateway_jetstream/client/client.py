@@ -1,5 +1,6 @@
 """A client of a NATS cluster for Twisted: one connection at a time, another server after a failure."""
 
+import os
 import random
 import secrets
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from gateway_jetstream.client.addresses import ServerAddress
 from gateway_jetstream.client.backoff import Backoff
 from gateway_jetstream.client.conversation import NatsConversation
 from gateway_jetstream.client.options import ClientOptions, NatsTls
+from gateway_jetstream.client.output import NatsOutput
 from gateway_jetstream.client.protocol import NatsConnection
 from gateway_jetstream.client.requests import Answered, Requests, fire
 from gateway_jetstream.client.subscriptions import NatsSubscription, NatsSubscriptions, OnMessage
@@ -32,6 +34,8 @@ class NatsClient:
     All calls are made on the reactor's thread. What is published without a connection is refused with
     :class:`Disconnected`, not kept. Requests that wait when a connection ends fail with it; subscriptions continue on
     the next one, and miss what was published meanwhile.
+
+    :param write: writes to a non-blocking socket; takes its descriptor and bytes as ``os.write`` does.
     """
 
     def __init__(
@@ -40,9 +44,11 @@ class NatsClient:
         options: ClientOptions,
         *,
         random_number: Callable[[], float] = random.random,
+        write: Callable[[int, bytes], int] = os.write,
     ) -> None:
         self._reactor = reactor
         self.options = options
+        self._write = write
         self._servers = list(options.servers)
         #: The clients of a cluster begin with different servers.
         self._turn = int(random_number() * len(self._servers))
@@ -202,15 +208,16 @@ class NatsClient:
             address.uses_tls or options.tls is not None,
             lambda info: options.credentials.fields(address, info),
         )
+        output = NatsOutput(self._reactor, str(address), conversation, options.most_output, self._write)
         connection = NatsConnection(
             self._reactor,
             self,
             str(address),
             conversation,
+            output,
             lambda: tls_context(address.host, options.tls or NatsTls()),
             handshake_timeout_s=options.handshake_timeout_s,
             ping_interval_s=options.ping_interval_s,
-            most_output=options.most_output,
         )
         self._attempt = connection
         return connection
@@ -246,9 +253,9 @@ class NatsClient:
                 server=connection.server,
                 subject=subject,
             )
-        connection.send(encoder.publish(subject, reply, header, payload), at_once)
+        connection.output.send(encoder.publish(subject, reply, header, payload), at_once)
 
     def _send_if_open(self, data: bytes) -> None:
         """Send what each new connection repeats."""
         if self._connection is not None:
-            self._connection.send(data)
+            self._connection.output.send(data, at_once=False)

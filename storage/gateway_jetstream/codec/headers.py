@@ -42,10 +42,14 @@ def encode_headers(fields: Mapping[str, str]) -> bytes:
     """Return the block of some fields. :raises NatsError: if one of them has a line end or no name."""
     lines = [_VERSION.decode()]
     for name, value in fields.items():
-        if not name or any(each in name for each in ":\r\n") or "\r" in value or "\n" in value:
+        if not name or ":" in name or _has_line_end(name) or _has_line_end(value):
             raise NatsError(f"the header {name!r} cannot be sent")
         lines.append(f"{name}: {value}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _has_line_end(text: str) -> bool:
+    return "\r" in text or "\n" in text
 
 
 def _status(rest: bytes) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -14,7 +13,6 @@ from gateway.cluster.gate import Gate
 from gateway.cluster.queue_log import (
     BEGINNING,
     AppendAnswer,
-    AppendOutcome,
     Claim,
     Epoch,
     LogFollower,
@@ -22,15 +20,9 @@ from gateway.cluster.queue_log import (
     QueueId,
     StoredBatch,
 )
-from gateway_jetstream.errors import AppendInFlight, MessageNotFound, NatsError, WrongLastSequence
+from gateway_jetstream.errors import MessageNotFound, NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.jetstream.publishing import (
-    EXPECTED_SEQUENCE,
-    EXPECTED_SUBJECT,
-    MESSAGE_ID,
-    PublishAck,
-    StreamPublisher,
-)
+from gateway_jetstream.jetstream.publishing import StreamPublisher
 from gateway_jetstream.jetstream.stream_message import (
     StreamMessage,
     decode_stored,
@@ -40,15 +32,13 @@ from gateway_jetstream.jetstream.stream_message import (
 from gateway_jetstream.ports.copies import Copies
 from gateway_jetstream.ports.layout import Layout
 from gateway_jetstream.ports.leading import lead_from
+from gateway_jetstream.ports.log_appends import LogAppends
 from gateway_jetstream.ports.log_following import LogFollow
 from gateway_jetstream.ports.log_reading import LogReader
 from gateway_jetstream.ports.placing import create_stream
 from gateway_jetstream.ports.writes import ComparedWriter
 
 _log: Final = Logger()
-
-#: The time limit of an append, in seconds: after that the same batch is sent again.
-_APPEND_S: Final = 3.0
 
 _MOST_BATCH_BYTES: Final = 256 * 1024
 
@@ -66,10 +56,10 @@ class JetStreamQueueLogs:
     ) -> None:
         self.most_batch_bytes = _MOST_BATCH_BYTES
         self._api = api
-        self._publisher = publisher
         self._reactor = reactor
         self._layout = layout
         self._writer = ComparedWriter(api, publisher, reactor)
+        self._appends = LogAppends(publisher, layout, reactor)
         self._copies = copies or Copies(api, reactor)
 
     async def create(self) -> None:
@@ -92,19 +82,7 @@ class JetStreamQueueLogs:
 
     def append(self, claim: Claim, number: int, data: bytes, answered: Callable[[AppendAnswer], None]) -> None:
         """Append a batch, unless there is a later claim."""
-        fields = {
-            MESSAGE_ID: f"{claim.queue}.{claim.epoch}.{number}",
-            EXPECTED_SEQUENCE: str(claim.epoch),
-            EXPECTED_SUBJECT: self._layout.owner_subject(claim.queue),
-        }
-        published = partial(self._published, answered)
-        self._publisher.send(self._layout.log_subject(claim.queue), data, fields, _APPEND_S, published)
-
-    def _published(self, answered: Callable[[AppendAnswer], None], outcome: PublishAck | NatsError) -> None:
-        if isinstance(outcome, PublishAck):  # it came from the network, so not from inside ``append``
-            answered(AppendAnswer(AppendOutcome.STORED, Position(outcome.sequence)))
-        else:
-            self._reactor.callLater(0, answered, AppendAnswer(_outcome_of(outcome), reason=str(outcome)))
+        self._appends.send(claim, number, data, answered)
 
     async def last(self, claim: Claim) -> StoredBatch | None:
         """Return the last batch of a log, as the leader has it."""
@@ -201,12 +179,6 @@ class JetStreamQueueLogs:
 
     def _start(self, work: Any) -> None:  # Any: a coroutine, whose result does not matter
         Deferred.fromCoroutine(work).addErrback(_note)
-
-
-def _outcome_of(error: NatsError) -> AppendOutcome:
-    if isinstance(error, WrongLastSequence):
-        return AppendOutcome.DEPOSED
-    return AppendOutcome.IN_FLIGHT if isinstance(error, AppendInFlight) else AppendOutcome.UNANSWERED
 
 
 def decode_node(body: bytes) -> str:
