@@ -44,6 +44,8 @@ class Cluster:
         self.logs = RecordingLogs(self.clock)
         self.nodes: dict[str, Node] = {}
         self.instances = count(1)
+        #: The processes that their successors know to have ended.
+        self.ended: set[str] = set()
         #: The records whose appends were reported as stored, in this order.
         self.stored: list[bytes] = []
 
@@ -87,9 +89,24 @@ class Node:
         self.writer: LogWriter | None = None
         self._payloads: dict[int, bytes] = {}
         metadata, self.logs = FaultyMetadata(cluster.metadata, self.faults), FaultyLogs(cluster.logs, self.faults)
-        own = Member(name, self.instance, (f"{name}.example", 7000), {"amqp": (f"{name}.example", 5672)}, "1.0")
+        own = Member(
+            name,
+            self.instance,
+            (f"{name}.example", 7000),
+            {"amqp": (f"{name}.example", 5672)},
+            "1.0",
+            process=self.instance,
+        )
         self.contact = Contact(self)
-        self.members = Members(metadata, self.clock, start, own, self.contact, self.refusals.append)
+        self.members = Members(
+            metadata,
+            self.clock,
+            start,
+            own,
+            self.contact,
+            self.refusals.append,
+            has_ended=lambda process: process in cluster.ended,
+        )
         self.leadership = Leadership(metadata, self.logs, self.clock, start, self.members, self.contact, self)
 
     def join(self) -> None:

@@ -90,6 +90,17 @@ def test_a_killed_node_comes_back_with_its_name(cluster: Cluster) -> None:
     assert again.refusals == []
 
 
+def test_a_killed_node_comes_back_at_once_where_its_process_is_known_to_have_ended(cluster: Cluster) -> None:
+    former = cluster.node("a")
+    cluster.advance(3)
+    former.kill()
+    cluster.ended.add(former.instance)
+    again = cluster.node("a")
+    cluster.advance(0.5)
+    assert again.members.is_joined
+    assert again.refusals == []
+
+
 def test_a_node_whose_name_was_taken_while_it_was_stopped_is_refused(cluster: Cluster) -> None:
     first = cluster.node("a")
     cluster.advance(3)
@@ -141,7 +152,19 @@ def test_a_record_that_cannot_be_read_is_no_member(cluster: Cluster) -> None:
 
 
 def test_a_record_has_all_fields_and_may_have_more() -> None:
-    member = Member("a", "i1", ("h", 1), {"amqp": ("h", 5672), "mqtt": ("::1", 1883)}, "1.2", 7, Role.LEADER, False)
+    member = Member(
+        "a",
+        "i1",
+        ("h", 1),
+        {"amqp": ("h", 5672), "mqtt": ("::1", 1883)},
+        "1.2",
+        7,
+        Role.LEADER,
+        False,
+        {"f": 1},
+        "ab",
+        "p",
+    )
     data = encode_member(member)
     assert decode_member(data) == member
     assert decode_member(data[:-1] + b', "later": []}') == member

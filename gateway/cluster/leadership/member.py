@@ -31,7 +31,8 @@ class Member:
     ``instance`` differs for each start of a process, and tells two nodes with one name apart. ``addresses`` are those
     for clients, by the name of the listener; at ``forwarding`` it takes the connections that other nodes forward.
     ``is_eligible`` says whether it may become the leader. ``figures`` are for operators. ``fingerprint`` is
-    that of its certificate for connections of other nodes.
+    that of its certificate for connections of other nodes. ``process`` is a mark by which the next process of this node
+    can tell that this one has ended; empty if there is none.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Member:
     is_eligible: bool = True
     figures: Mapping[str, int] = field(default_factory=dict)
     fingerprint: str = ""
+    process: str = ""
 
 
 def member_key(name: str) -> Key:
@@ -64,6 +66,7 @@ def encode_member(member: Member) -> bytes:
         "eligible": member.is_eligible,
         "figures": dict(member.figures),
         "fingerprint": member.fingerprint,
+        "process": member.process,
     }
     return json.dumps(fields).encode()
 
@@ -83,6 +86,7 @@ def decode_member(data: bytes) -> Member | None:
             bool(fields["eligible"]),
             {str(name): int(value) for name, value in fields.get("figures", {}).items()},
             str(fields.get("fingerprint", "")),
+            str(fields.get("process", "")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

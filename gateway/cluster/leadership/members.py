@@ -27,8 +27,9 @@ class Members:
     """The members as one node knows them. Owns the record of this node, ``own``.
 
     A node whose name has a record waits until that one is silent: it may be that of a live node. If it is, or if
-    another node takes the name later, ``on_refused`` is called, once, and this node writes nothing more. ``measure``
-    returns the figures for its record.
+    another node takes the name later, ``on_refused`` is called, once, and this node writes nothing more. It need not
+    wait if ``has_ended`` says of the process in the record that it certainly has: the node was killed and started
+    again. ``measure`` returns the figures for its record.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Members:
         contact: Contact,
         on_refused: Callable[[ClusterMismatch], None],
         measure: Callable[[], Mapping[str, int]] = dict,
+        has_ended: Callable[[str], bool] = lambda process: False,
     ) -> None:
         self.own = own
         self.is_joined = False
@@ -49,6 +51,7 @@ class Members:
         self._contact = contact
         self._on_refused = on_refused
         self._measure = measure
+        self._has_ended = has_ended
         self._key = member_key(own.name)
         self._pulse = Pulse(clock, self._tick)
         self._seen: dict[str, SeenMember] = {}
@@ -172,7 +175,10 @@ class Members:
 
     def _is_free(self) -> bool:
         """Whether the name may be used."""
-        if self._holder is not None and self._pulse.watched_s - self._holder.seen_s >= SILENT_S:
+        holder = self._holder
+        if holder is not None and (
+            self._pulse.watched_s - holder.seen_s >= SILENT_S or self._has_ended(holder.member.process)
+        ):
             self._holder = None
         return self._is_current and self._holder is None
 

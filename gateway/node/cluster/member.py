@@ -30,6 +30,7 @@ from gateway.node.cluster.member_control import MemberControl
 from gateway.node.cluster.member_ports import MemberPorts
 from gateway.node.cluster.one_call import OneCall
 from gateway.node.cluster.operators_view import cluster_state, member_figures
+from gateway.node.cluster.process_mark import has_ended, own_mark
 from gateway.node.control.live_settings import ReloadResult
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
@@ -131,6 +132,7 @@ class ClusterMember:
             dict(self.addresses),
             VERSION,
             fingerprint=self._ports.tls.fingerprint,
+            process=own_mark(),
         )
         self._members = members = Members(
             engine.metadata,
@@ -145,6 +147,7 @@ class ClusterMember:
                 **self._ports.figures(),
                 **self._answers.figures(),
             },
+            has_ended,
         )
         count = await cell_count(engine.metadata, settings.cluster.cells)
         if count > 1:
