@@ -53,15 +53,13 @@ class AppendOutcome(Enum):
     UNANSWERED = auto()
 
 
+@dataclass(frozen=True, slots=True)
 class AppendAnswer:
     """The answer to an append, with the position if it is stored, and else the reason."""
 
-    __slots__ = ("outcome", "position", "reason")
-
-    def __init__(self, outcome: AppendOutcome, position: Position = BEGINNING, reason: str = "") -> None:
-        self.outcome = outcome
-        self.position = position
-        self.reason = reason
+    outcome: AppendOutcome
+    position: Position = Position(0)
+    reason: str = ""
 
 
 class LogFollower(Protocol):
