@@ -66,7 +66,7 @@ class PlainTransport(StringTransport):
 
 
 class Socket:
-    """What a plain socket has got. It has ``room`` for so many bytes; without room it would block."""
+    """A plain socket: the bytes that it ``got``. It has ``room`` for so many; without room a write would block."""
 
     def __init__(self) -> None:
         self.got = b""
