@@ -1,7 +1,7 @@
 """The targets of archives, from the settings: a directory of Parquet files, or Iceberg tables."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gateway.columnar.tables.iceberg_address import FILE_SCHEME, IcebergAddress
 from gateway.config import Settings
@@ -19,6 +19,12 @@ def archive_directory(settings: Settings) -> Path:
 def archive_target(settings: Settings) -> Path | IcebergAddress:
     """Return the directory of the tables, or the address of the Iceberg tables."""
     return iceberg_address(settings) if settings.archive.format == ICEBERG else archive_directory(settings)
+
+
+def archive_place(settings: Settings) -> dict[str, Any]:
+    """Return where the tables are, for requests to the worker that read them."""
+    target = archive_target(settings)
+    return {"directory": str(target)} if isinstance(target, Path) else {"iceberg": target.as_head()}
 
 
 def iceberg_address(settings: Settings) -> IcebergAddress:

@@ -1,14 +1,17 @@
 """The pipeline part of a node: the context shared by the endpoints for Spark."""
 
 from functools import partial
+from secrets import token_bytes
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
+from gateway.archive.targets import archive_place
 from gateway.config import Settings
 from gateway.kernel.clock import PAUSE_S
 from gateway.management.http.site import TaskSteps
+from gateway.management.pipeline.archive_files import ArchiveFiles
 from gateway.management.pipeline.awaiting import Steps
 from gateway.management.pipeline.batch_runs import BatchRuns
 from gateway.management.pipeline.context import PipelineContext
@@ -51,6 +54,7 @@ def pipeline_context(settings: Settings, parts: NodeParts) -> PipelineContext:
         runs,
         ProgressReports(),
         JobResults(pipeline.results_dir),
+        ArchiveFiles(parts.worker, archive_place(settings), token_bytes(32)),
         memory_ms,
         at_once_size=AT_ONCE,
         batch_limit=None if parts.host.cluster_control is None else pipeline.batch_size,

@@ -26,6 +26,7 @@ from gateway.management.context import ApiContext
 from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.http.site import TaskSteps, management_site
+from gateway.management.pipeline.archive_files import ArchiveFiles
 from gateway.management.pipeline.batch_runs import BatchRuns
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.job_results import JobResults
@@ -94,11 +95,13 @@ class Console:
         services: VhostServices | None = None,
         traces: Path = Path("traces"),
         results: Path | None = None,
+        archive: Path = Path("archive"),
         staged: Path | None = None,
         staged_limit: int = STAGED_LIMIT,
         batch_limit: int | None = None,
         steps_singly: bool = False,
     ) -> None:
+        self.archive = archive
         self.results = results
         self._directory = None if staged is not None else TemporaryDirectory()
         self.staged = staged or Path(self._directory.name if self._directory is not None else "")
@@ -159,6 +162,7 @@ class Console:
             runs,
             ProgressReports(),
             JobResults(self.results),
+            ArchiveFiles(self.worker, {"directory": str(self.archive)}, b"secret"),
             producer_memory_ms=60_000,
             at_once_size=AT_ONCE_SIZE,
             batch_limit=self.batch_limit,

@@ -5,6 +5,9 @@ from typing import Final
 
 #: The command line after ``gatewayctl``, by verb. A test runs each of them against a broker.
 EXAMPLES: Final[Mapping[str, str]] = {
+    "verify_audit": "verify_audit",
+    "export_audit": "export_audit audit.jsonl",
+    "sql": "sql 'select count(*) from audit where timestamp > now() - interval 1 hour'",
     "help": "help set_policy",
     "completion": "completion bash",
     "autocomplete": "autocomplete list_q",

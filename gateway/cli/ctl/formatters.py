@@ -11,29 +11,29 @@ from gateway.cli.ctl.erlang import cell
 from gateway.cli.ctl.values import Json, compact
 
 Row = Mapping[str, Json]
-Formatter = Callable[[Sequence[str], Sequence[Row], bool], Iterable[str]]
-"""Takes the columns, the rows and whether to print a header; returns lines."""
+Formatter = Callable[[Sequence[str], Iterable[Row], bool], Iterable[str]]
+"""Takes the columns, the rows and whether to print a header; returns lines, as far as possible while rows come."""
 
 
-def table(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
+def table(columns: Sequence[str], rows: Iterable[Row], has_header: bool) -> Iterable[str]:
     """Separate columns by tabs. Without rows nothing is printed, as in rabbitmqctl."""
-    if rows and has_header:
-        yield "\t".join(columns)
-    for row in rows:
+    for position, row in enumerate(rows):
+        if has_header and not position:
+            yield "\t".join(columns)
         yield "\t".join(cell(row.get(column)) for column in columns)
 
 
-def pretty_table(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
+def pretty_table(columns: Sequence[str], rows: Iterable[Row], has_header: bool) -> Iterable[str]:
     """Draw a table in boxes; lists are shown without brackets, as in rabbitmqctl."""
-    if not rows:
-        return
     cells = [[_unbracketed(row.get(column)) for column in columns] for row in rows]
+    if not cells:
+        return
     # The header is formatted as a row, because tabulate would widen it. Names may be numeric: do not align numbers.
     lines = [list(columns), *cells] if has_header else cells
     yield tabulate(lines, tablefmt="simple_grid", disable_numparse=True, stralign="left")
 
 
-def json(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
+def json(columns: Sequence[str], rows: Iterable[Row], has_header: bool) -> Iterable[str]:
     """Write a list of objects, one on each line."""
     yield "["
     for position, row in enumerate(rows):
@@ -42,16 +42,12 @@ def json(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Itera
     yield "]"
 
 
-def comma_separated(columns: Sequence[str], rows: Sequence[Row], has_header: bool) -> Iterable[str]:
+def comma_separated(columns: Sequence[str], rows: Iterable[Row], has_header: bool) -> Iterable[str]:
     """Write RFC 4180 with every field in quotes and Unix line ends."""
-    if not rows:
-        return
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    if has_header:
-        writer.writerow(columns)
-    writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
-    yield text.getvalue().removesuffix("\n")
+    for position, row in enumerate(rows):
+        if has_header and not position:
+            yield _quoted(columns)
+        yield _quoted([cell(row.get(column)) for column in columns])
 
 
 FORMATTERS: Final[Mapping[str, Formatter]] = {
@@ -60,6 +56,12 @@ FORMATTERS: Final[Mapping[str, Formatter]] = {
     "json": json,
     "csv": comma_separated,
 }
+
+
+def _quoted(values: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="").writerow(values)
+    return text.getvalue()
 
 
 def _unbracketed(value: Json) -> str:

@@ -37,6 +37,12 @@ class Output:
             click.echo(line)
         self._printed = True
 
+    def stream(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Print rows as they come, except in a ``pretty_table``."""
+        for line in FORMATTERS[self.formatter](columns, rows, self._has_header):
+            click.echo(line)
+        self._printed = True
+
     def value(self, value: Json) -> None:
         """Print one JSON value."""
         self.text(compact(value))

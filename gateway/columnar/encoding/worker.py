@@ -10,7 +10,8 @@ on standard output, and ends at the end of its input. The requests are:
 * ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
   files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null;
 * ``rows`` (``iceberg``, ``table``, ``kind``, ``vhost``, ``queue``, ``source``, ``name``, ``since_ms``, ``from``,
-  ``to``, ``path``): the same into an Iceberg table of this name at the address ``iceberg``.
+  ``to``, ``path``): the same into an Iceberg table of this name at the address ``iceberg``;
+* ``sources``, ``files``, ``part``: lists archives and reads their files, see ``gateway/columnar/reading``.
 
 An answer has the ``id`` of its request, and ``error`` as text if the request failed.
 """
@@ -28,6 +29,7 @@ from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.trace_events import TraceColumns
+from gateway.columnar.reading.archive_files import ArchiveFilesReader
 from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.columnar.tables.manifest import KnownNames
 from gateway.columnar.tables.table_directory import exclusively, sweep
@@ -52,11 +54,15 @@ class Worker:
         self._known = KnownNames()
         self._commits: SegmentCommits | None = None
         self._swept: set[Path] = set()
+        reader = ArchiveFilesReader()
         self._operations: Mapping[str, Callable[[Head, bytes], Frame]] = {
             "arrow": self._arrow,
             "segment": self._segment,
             "table": self._table,
             "rows": self._rows,
+            "sources": reader.sources,
+            "files": reader.files,
+            "part": reader.part,
         }
 
     def answer(self, request: Frame) -> Frame:

@@ -65,7 +65,7 @@ class _Block:
 
 
 class AuditEntries:
-    """Owns the encoded entries, oldest first. An entry of 300 bytes takes about 80 in memory, the newest 32 more.
+    """Owns the encoded entries, oldest first. An entry of 450 bytes takes about 150 in memory, the newest 32 more.
 
     ``size`` is the number of bytes of all records, as they are in the store.
     """

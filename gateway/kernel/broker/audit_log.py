@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.acting import Actor
+from gateway.kernel.broker.audit_chain import chained
 from gateway.kernel.broker.audit_entries import AuditEntries, AuditEntry
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
-from gateway.kernel.journal.entity_codec import decode_entity, encode_entity, writable
+from gateway.kernel.journal.entity_codec import decode_entity, encode_entity, require_writable, writable
 from gateway.kernel.journal.records.audit import AuditRecord
 from gateway.kernel.messages.message import Value
 
@@ -53,6 +54,7 @@ class AuditLog:
         self._entries = AuditEntries()
         self._recovered: list[AuditEntry] = []
         self._number = 0
+        self._digest = ""  # of the newest entry
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -100,14 +102,17 @@ class AuditLog:
             dict(details or {}),
         )
         entry, put = self._bounded(entry)
+        self._digest = entry.digest
         self._journal.record(put)
         self._entries.add(AuditEntry(entry.number, entry.at_ms, put.record))
         self._prune_some()
         self._emit(Event(f"audit.{action}", vhost, subject, _event_details(entry)))
 
     def _bounded(self, entry: AuditRecord) -> tuple[AuditRecord, Put]:
-        """Return an entry and its change; an entry that is too long or not storable loses its states and details."""
+        """Return a chained entry and its change; one that is too long or not storable loses its states and details."""
         try:
+            require_writable(entry.to_fields())
+            entry = chained(entry, self._digest)
             put = writable(entry)
             reason = f"{len(put.record)} bytes are more than {self.rules.longest_entry}"
             if len(put.record) <= self.rules.longest_entry:
@@ -124,6 +129,7 @@ class AuditLog:
             after=None,
             details={**numbers, "left_out": reason},
         )
+        entry = chained(entry, self._digest)
         return entry, writable(entry)
 
     # Recovery
@@ -137,6 +143,8 @@ class AuditLog:
         for entry in sorted(self._recovered):
             self._entries.add(entry)
             self._number = entry.number
+        if self._recovered:
+            self._digest = _decoded(max(self._recovered)).digest
         self._recovered = []
         self.prune()
 
@@ -185,6 +193,7 @@ def _event_details(entry: AuditRecord) -> dict[str, object]:
         "user": entry.user,
         "address": entry.address,
         "surface": entry.surface,
+        "digest": entry.digest,
     }
     if entry.before is not None:
         details["before"] = entry.before

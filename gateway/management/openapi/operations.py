@@ -185,6 +185,7 @@ ANSWER_TYPES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/pipeline-runs/<name>/report"): "text/html",
     ("GET", "/events/stream"): "application/x-ndjson",
     ("GET", "/pipeline/<vhost>/read"): "application/vnd.apache.arrow.stream",
+    ("GET", "/archive-files/<vhost>/part"): "application/vnd.apache.parquet",
 }
 
 #: Fields of queries, besides those of lists and of statistics.
@@ -202,6 +203,8 @@ QUERIES: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/pipeline/<vhost>/offset"): "queue:s timestamp:i offset:i bytes:i",
     ("GET", "/pipeline/<vhost>/read"): "queue:s from:i to:i incarnation:s",
     ("POST", "/pipeline/<vhost>/stage"): "attempt:s part:i",
+    ("GET", "/archive-files/<vhost>/list"): "source:s name:s since:i until:i after:s",
+    ("GET", "/archive-files/<vhost>/part"): "source:s name:s file:s proof:s position:i size:i",
     ("GET", "/trace-files/<name>"): "tail:i",
     ("GET", "/trace-files/node/<node>/<name>"): "tail:i",
     **dict.fromkeys((("POST", "/definitions-plan"), ("POST", "/definitions-plan/<vhost>")), "prune:b"),

@@ -99,6 +99,11 @@ class EncodingResult(Protocol):
     """The answer of the worker; ``error`` is ``None`` on success."""
 
     @property
+    def head(self) -> dict[str, Any]:
+        """Further fields."""
+        ...
+
+    @property
     def payload(self) -> bytes:
         """The Arrow stream."""
         ...

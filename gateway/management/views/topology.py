@@ -6,6 +6,7 @@ from collections.abc import Generator
 from urllib.parse import quote_plus
 from zlib import crc32
 
+from gateway.kernel.messages.json_values import plain
 from gateway.kernel.messages.message import Arguments
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.routing.binding import Binding
@@ -14,7 +15,6 @@ from gateway.management.http.call import Call
 from gateway.management.http.routes import Fields
 from gateway.management.statistics.counts import exchange_counts
 from gateway.management.statistics.subjects import key_of
-from gateway.management.views.json import plain
 from gateway.management.views.numbers import with_rates
 from gateway.management.views.splits import collect, publishes_to, routes_from
 

@@ -56,7 +56,7 @@ ORDER: Final = """
     check_port_connectivity; check_virtual_hosts; check_certificate_expiration
     check_if_node_is_quorum_critical; check_if_node_is_mirror_sync_critical
     node_health_check; is_running; is_booting; alarms
-    status; cluster_status; report; audit; message_size_stats; observe
+    status; cluster_status; report; audit; verify_audit; export_audit; sql; message_size_stats; observe
     server_version; erlang_version; listeners; list_feature_flags
     enable_feature_flag; set_cluster_name; memory_breakdown; list_node_auth_attempt_stats
     reset_node_auth_attempt_metrics; tls_versions; cipher_suites; certificates; compact

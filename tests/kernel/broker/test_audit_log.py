@@ -58,8 +58,10 @@ def test_the_oldest_entries_are_dropped_above_the_number(broker: MemoryBroker) -
 def test_the_oldest_entries_are_dropped_above_the_bytes(broker: MemoryBroker) -> None:
     log = broker.kernel.audit
     log.record(ALICE, "a.0")
-    log.rules = replace(log.rules, max_bytes=3 * log.size)
-    for number in range(1, 9):
+    first = log.size
+    log.record(ALICE, "a.1")
+    log.rules = replace(log.rules, max_bytes=3 * (log.size - first))
+    for number in range(2, 9):
         log.record(ALICE, f"a.{number}")
     assert actions(broker) == ["a.8", "a.7", "a.6"]
 
@@ -95,7 +97,15 @@ def test_each_entry_is_an_event(broker: MemoryBroker) -> None:
     seen: list[Event] = []
     broker.kernel.events.subscribe(seen.append)
     broker.kernel.audit.record(ALICE, "user.created", subject="bob", after={"tags": []})
-    details = {"number": 1, "user": "alice", "address": "10.0.0.1", "surface": "HTTP", "after": {"tags": []}}
+    [entry] = broker.kernel.audit.newest_first()
+    details = {
+        "number": 1,
+        "user": "alice",
+        "address": "10.0.0.1",
+        "surface": "HTTP",
+        "after": {"tags": []},
+        "digest": entry.digest,
+    }
     assert seen == [Event("audit.user.created", "", "bob", details)]
 
 

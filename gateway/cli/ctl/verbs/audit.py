@@ -1,9 +1,14 @@
-"""The verb for the audit record, which rabbitmqctl does not have."""
+"""Verbs for the audit record, which rabbitmqctl does not have."""
 
+import sys
+from pathlib import Path
 from typing import Final
 
 import click
 
+from gateway.cli.ctl.audit_files import ExportedEntries, append_entries, entries_or_empty, read_entries
+from gateway.cli.ctl.audit_verification import AuditVerification, Note
+from gateway.cli.ctl.errors import Declined, WrongUsage
 from gateway.cli.ctl.listing import NounListing, columns_argument
 from gateway.cli.ctl.session import VerbSession
 from gateway.cli.ctl.values import JsonObject, number, objects, part
@@ -11,7 +16,7 @@ from gateway.cli.ctl.verb import verb
 
 _COLUMNS: Final = (
     *("number", "at", "at_ms", "user", "address", "surface", "action", "vhost", "subject", "before", "after"),
-    "details",
+    *("details", "previous", "digest"),
 )
 
 LISTING: Final = NounListing(
@@ -57,4 +62,60 @@ def _newest(session: VerbSession, wanted: dict[str, str], limit: int) -> list[Js
     return found[:limit]
 
 
-VERBS = (audit,)
+@verb
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--since", "noted", metavar="NUMBER:DIGEST", help="Also compare an entry that was noted earlier.")
+@click.option("--cell", type=click.IntRange(min=1), help="The cell of a cluster that has several.")
+def verify_audit(session: VerbSession, files: tuple[Path, ...], noted: str | None, cell: int | None) -> None:
+    """Verify the chain of the audit record, or of files that export_audit wrote, given in their order.
+
+    Names each entry that was changed, removed, inserted or moved, and fails if there is one. Prints the number and the
+    digest of the newest entry, to be noted elsewhere.
+    """
+    note = None if noted is None else Note.parse(noted)
+    if noted is not None and note is None:
+        raise WrongUsage(f"--since: '{noted}' is not a number and a digest, as verify_audit prints them")
+    verification = AuditVerification(note)
+    if files:
+        for path in files:
+            found = read_entries(path)
+            verification.verify(entries_or_empty(found.entries))
+            if found.torn_bytes:
+                session.output.announce(f"{path}: the last line was torn by a crash, {found.torn_bytes} bytes")
+    else:
+        session.output.announce("Verifying the audit record ...")
+        verification.verify(_oldest_first(session, cell))
+    verification.end()
+    if verification.unchained:
+        session.output.announce(f"{verification.unchained} entries of an earlier version have no digests")
+    if verification.findings:
+        session.output.rows(("entry", "finding"), [each._asdict() for each in verification.findings])
+        raise Declined(f"the audit record was changed, {len(verification.findings)} findings")
+    newest = verification.newest
+    end = "" if newest is None else f", the newest is {newest.number}:{newest.digest}"
+    session.output.conclude(f"{verification.verified} entries are unchanged{end}")
+
+
+@verb
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--cell", type=click.IntRange(min=1), help="The cell of a cluster that has several.")
+def export_audit(session: VerbSession, file: Path, cell: int | None) -> None:
+    """Append the entries of the audit record that a file does not have, as lines of JSON, to keep them for longer."""
+    session.output.announce(f"Exporting the audit record to {file} ...")
+    found = read_entries(file) if file.exists() else ExportedEntries([], 0)
+    last = max((number(entry, "number") for entry in found.entries if entry is not None), default=0)
+    later = (entry for entry in _oldest_first(session, cell) if number(entry, "number") > last)
+    count = append_entries(file, found.torn_bytes, later)
+    session.output.conclude(f"{count} entries were added")
+
+
+def _oldest_first(session: VerbSession, cell: int | None) -> list[JsonObject]:
+    """Return all entries, those of one cell. :raises Declined: if the cluster has several and none is named."""
+    wanted = {} if cell is None else {"cell": str(cell)}
+    found = {number(entry, "number"): entry for entry in _newest(session, wanted, sys.maxsize)}
+    if cell is None and any("cell" in entry for entry in found.values()):
+        raise Declined("each cell of the cluster has a chain of its own: name one, such as --cell 1")
+    return [found[each] for each in sorted(found)]
+
+
+VERBS = (audit, verify_audit, export_audit)

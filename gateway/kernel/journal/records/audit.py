@@ -13,10 +13,12 @@ class AuditRecord(Entity):
 
     ``surface`` is the way the change came: ``HTTP``, ``CLI``, ``definitions``, ``configuration``, ``plugin`` or a
     protocol. ``before`` and ``after`` are the subject without its secrets, ``None`` where it did not exist or has no
-    state. ``vhost`` is empty for changes of the node.
+    state. ``vhost`` is empty for changes of the node. ``digest`` covers the entry and ``previous``, the digest of the
+    one before it (``audit_chain``); both are empty in entries of the first layout.
     """
 
     kind: ClassVar[str] = "audit"
+    version: ClassVar[int] = 2
     number: int
     at_ms: int
     user: str
@@ -28,3 +30,5 @@ class AuditRecord(Entity):
     before: dict[str, Value] | None
     after: dict[str, Value] | None
     details: dict[str, Value]
+    previous: str = ""
+    digest: str = ""

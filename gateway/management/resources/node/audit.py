@@ -62,6 +62,8 @@ def audit_view(entry: AuditRecord) -> Fields:
         "before": entry.before,
         "after": entry.after,
         "details": entry.details,
+        "previous": entry.previous,
+        "digest": entry.digest,
     }
 
 

@@ -1,0 +1,132 @@
+"""The files of an archive in Iceberg tables, from their current snapshots."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from pyiceberg.conversions import from_bytes
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
+from pyiceberg.io import load_file_io
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.types import PrimitiveType
+
+from gateway.columnar.iceberg.catalogue import open_catalogue
+from gateway.columnar.reading.listed_file import TRACE, FiledSource, ListedFile, Period
+from gateway.columnar.tables.iceberg_address import (
+    ARCHIVE_TABLE,
+    TRACE_TABLE,
+    IcebergAddress,
+    is_local,
+    local_path,
+)
+from gateway.kernel.errors import StorageError
+
+#: The library's types are those of another constructor of these classes.
+_Equal: Any = EqualTo
+_AtLeast: Any = GreaterThanOrEqual
+_Before: Any = LessThan
+
+
+class IcebergFiles:
+    """The data files of the tables at an address. A URI of a local file is its path."""
+
+    def __init__(self, address: IcebergAddress) -> None:
+        self._address = address
+        self._catalogue = open_catalogue(address)
+
+    def sources(self, vhost: str) -> Iterator[FiledSource]:
+        """Yield the sources that have files, perhaps several times."""
+        archive, trace = self._table(ARCHIVE_TABLE), self._table(TRACE_TABLE)
+        for file in _files(archive, _Equal("vhost", vhost)):
+            source = _source_in(archive, file)
+            if source is not None and source.vhost == vhost:
+                yield source
+        if any(_partition(trace, file).get("vhost") == vhost for file in _files(trace, _Equal("vhost", vhost))):
+            yield FiledSource(vhost, TRACE, "")
+
+    def files(self, source: FiledSource, period: Period) -> list[ListedFile]:
+        """Return the files whose partition is the source, in the order of their URIs."""
+        is_trace = source.kind == TRACE
+        table = self._table(TRACE_TABLE if is_trace else ARCHIVE_TABLE)
+        wanted: BooleanExpression = And(_Equal("vhost", source.vhost), _within(period))
+        if not is_trace:
+            wanted = And(wanted, _Equal("source", source.kind), _Equal("source_name", source.name))
+        found = [
+            _listed(table, file)
+            for file in _files(table, wanted)
+            if _source_in(table, file, is_trace=is_trace) == source
+        ]
+        return sorted(found, key=lambda each: each.file)
+
+    def part(self, file: str, position: int, size: int) -> bytes:
+        """Return bytes of a file. :raises FileNotFoundError: if it was removed."""
+        io = load_file_io(self._catalogue.properties, file)
+        with io.new_input(file).open(seekable=True) as opened:
+            opened.seek(position)
+            return bytes(opened.read(size))
+
+    def _table(self, name: str) -> Table | None:
+        try:
+            return self._catalogue.load_table((self._address.namespace, name))
+        except NoSuchTableError:
+            return None
+
+
+def _within(period: Period) -> BooleanExpression:
+    return And(_AtLeast("timestamp", _time(period.since_ms)), _Before("timestamp", _time(period.until_ms)))
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+
+
+def _files(table: Table | None, wanted: BooleanExpression) -> Iterator[DataFile]:
+    for task in () if table is None else table.scan(row_filter=wanted).plan_files():
+        if task.delete_files:
+            raise StorageError(
+                f"rows of {task.file.file_path} were deleted by another program: compact the table first"
+            )
+        yield task.file
+
+
+def _partition(table: Table | None, file: DataFile) -> dict[str, Any]:
+    """Return the values of a file's partition by field."""
+    assert table is not None
+    fields = table.metadata.specs()[file.spec_id].fields
+    return {field.name: file.partition[position] for position, field in enumerate(fields)}
+
+
+def _source_in(table: Table | None, file: DataFile, *, is_trace: bool = False) -> FiledSource | None:
+    """Return the source of all rows of a file; ``None`` if its partition does not have it."""
+    values = _partition(table, file)
+    names = ("vhost",) if is_trace else ("vhost", "source", "source_name")
+    if not all(isinstance(values.get(name), str) for name in names):
+        return None
+    return FiledSource(values["vhost"], *((TRACE, "") if is_trace else (values["source"], values["source_name"])))
+
+
+def _listed(table: Table | None, file: DataFile) -> ListedFile:
+    assert table is not None
+
+    def bound(name: str, bounds: dict[int, bytes] | None) -> int | None:
+        try:
+            field = table.schema().find_field(name)
+        except ValueError:  # the trace has no offsets
+            return None
+        encoded = (bounds or {}).get(field.field_id)
+        assert isinstance(field.field_type, PrimitiveType)
+        return None if encoded is None else int(from_bytes(field.field_type, encoded))
+
+    first_us, last_us = bound("timestamp", file.lower_bounds), bound("timestamp", file.upper_bounds)
+    first, last = bound("offset", file.lower_bounds), bound("offset", file.upper_bounds)
+    return ListedFile(
+        local_path(file.file_path) if is_local(file.file_path) else file.file_path,
+        file.file_size_in_bytes,
+        file.record_count,
+        first,
+        None if last is None else last + 1,
+        None if first_us is None else first_us // 1000,
+        None if last_us is None else -(-last_us // 1000),
+    )

@@ -1,0 +1,89 @@
+"""The tables of one virtual host that the user may read, by their names in SQL."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.sql.api import Api
+from gateway.sql.archives import ArchiveTable
+from gateway.sql.audit_table import AuditTable
+from gateway.sql.remote_table import RemoteTable
+from gateway.sql.streams import StreamTable
+
+STREAMS: Final = "streams"
+ARCHIVE: Final = "archive"
+"""Schemas."""
+
+_TRACE: Final = "trace"
+_ADMINISTRATOR: Final = "administrator"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table; ``schema`` is empty for those without one. ``about`` says what its rows are."""
+
+    schema: str
+    name: str
+    about: str
+    table: RemoteTable
+
+    @property
+    def sql_name(self) -> str:
+        """The name as a query has it."""
+        return f"{self.schema}.{quoted(self.name)}" if self.schema else self.name
+
+
+def quoted(name: str) -> str:
+    """Return an identifier of SQL."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def tables(
+    api: Api, vhost: str, tags: Callable[[], Iterable[str]], is_wanted: Callable[[str], bool]
+) -> list[NamedTable]:
+    """Return the tables whose schema or name is wanted, in the order of their names.
+
+    The broker lists what the user may read. ``tags`` are the user's.
+    """
+    found: list[NamedTable] = []
+    if is_wanted(STREAMS):
+        found += _named(STREAMS, _streams(api, vhost))
+    if is_wanted(ARCHIVE) or is_wanted("traces"):
+        listed = api.get("archive-files", vhost)["archives"]
+        found += _named(ARCHIVE, _archives(api, vhost, [each for each in listed if each["source"] != _TRACE]))
+        if any(each["source"] == _TRACE for each in listed):
+            trace = ArchiveTable(api, vhost, _TRACE, "", TRACE)
+            found.append(NamedTable("", "traces", "events of messages", trace))
+    if is_wanted("audit") and _ADMINISTRATOR in tags():
+        found.append(NamedTable("", "audit", "changes by operators", AuditTable(api)))
+    return found
+
+
+def _streams(api: Api, vhost: str) -> Iterator[tuple[str, str, RemoteTable]]:
+    for each in api.get("pipeline", vhost, "streams")["queues"]:
+        parts = list(each["partitions"].values())
+        is_super = len(parts) != 1 or parts[0]["queue"] != each["queue"]
+        yield each["queue"], "super stream" if is_super else "stream", StreamTable(api, vhost, parts)
+
+
+def _archives(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[tuple[str, str, RemoteTable]]:
+    """Yield each archive; if a queue and an exchange have the same name, it is followed by which of them."""
+    names = [each["name"] for each in listed]
+    for each in listed:
+        source, name = each["source"], each["name"]
+        shown = name if names.count(name) == 1 else f"{name} ({source})"
+        yield shown, f"archive of {source}", ArchiveTable(api, vhost, source, name, MESSAGES)
+
+
+def _named(schema: str, found: Iterable[tuple[str, str, RemoteTable]]) -> Iterator[NamedTable]:
+    """Yield tables by name. SQL ignores case, so a name that differs by case only from an earlier one gets a number."""
+    taken: set[str] = set()
+    for name, about, table in sorted(found, key=lambda each: each[0]):
+        unique, number = name, 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{name} ({number})"
+        taken.add(unique.casefold())
+        yield NamedTable(schema, unique, about, table)
