@@ -15,7 +15,7 @@ from benchmarks.load.consumer import Consumer, Sizes
 from benchmarks.load.drive import drain
 from benchmarks.load.link import Link
 from benchmarks.load.peers import Peer
-from benchmarks.load.processes import directory_bytes, peak_resident_bytes, resident_bytes
+from benchmarks.load.processes import cpu_seconds, directory_bytes, peak_resident_bytes, resident_bytes
 from benchmarks.load.workloads import AMQP
 
 QUEUE: Final = "bench.backlog"
@@ -28,14 +28,19 @@ REFILL_PART: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The results of one backlog. Times in seconds, memory and disk in bytes, rates in messages per second."""
+    """The results of one backlog.
+
+    Times in seconds, CPU time in microseconds a message, memory and disk in bytes, rates in messages per second.
+    """
 
     messages: int
     fill_rate: float
+    fill_cpu_us: float
     filled_resident: int
     filled_peak: int
     first_delivery_s: float
     drain_rate: float
+    drain_cpu_us: float
     drained_peak: int
     filled_disk: int
     drained_disk: int
@@ -47,24 +52,30 @@ def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
     data = directory / "data"
     with peer.launch(directory) as broker, connected(broker.ports[AMQP]) as control:
         control.declare_queue(QUEUE, durable=True)
+        cpu_s = cpu_seconds(broker.pid)
         fill_rate = fill(broker.ports[AMQP], QUEUE, messages, BODY_BYTES)
+        fill_cpu_s = cpu_seconds(broker.pid) - cpu_s
         filled_resident, filled_peak = resident_bytes(broker.pid), peak_resident_bytes(broker.pid)
         filled_disk = directory_bytes(data)
     start = time.perf_counter()
     with peer.launch(directory) as broker:
         delivery_bytes = _first_delivery(broker.ports[AMQP])
         first_delivery_s = time.perf_counter() - start
+        cpu_s = cpu_seconds(broker.pid)
         drain_rate = _drain(broker.ports[AMQP], messages, delivery_bytes)
+        drain_cpu_s = cpu_seconds(broker.pid) - cpu_s
         drained_peak, drained_disk = peak_resident_bytes(broker.pid), directory_bytes(data)
         fill(broker.ports[AMQP], QUEUE, messages // REFILL_PART, BODY_BYTES)
         refilled_disk = directory_bytes(data)
     return Backlog(
         messages,
         fill_rate,
+        fill_cpu_s / messages * 1e6,
         filled_resident,
         filled_peak,
         first_delivery_s,
         drain_rate,
+        drain_cpu_s / messages * 1e6,
         drained_peak,
         filled_disk,
         drained_disk,

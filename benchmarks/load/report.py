@@ -145,10 +145,12 @@ def _backlog_figures(backlog: Backlog) -> dict[str, str]:
     return {
         "messages": f"{backlog.messages:,}",
         "filled, msg/s": f"{backlog.fill_rate:,.0f}",
+        "filled, µs CPU a message": f"{backlog.fill_cpu_us:.1f}",
         "resident when filled, MB": mb(backlog.filled_resident),
         "resident at most, MB": mb(max(backlog.filled_peak, backlog.drained_peak)),
         "restart to first delivery, s": f"{backlog.first_delivery_s:.1f}",
         "drained, msg/s": f"{backlog.drain_rate:,.0f}",
+        "drained, µs CPU a message": f"{backlog.drain_cpu_us:.1f}",
         "disk when filled, MB": mb(backlog.filled_disk),
         "disk when drained, MB": mb(backlog.drained_disk),
         "disk when a fifth is refilled, MB": mb(backlog.refilled_disk),

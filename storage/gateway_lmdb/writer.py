@@ -31,6 +31,9 @@ from gateway_lmdb.threads import Queue
 _MOST_UNTIDIED: Final = 16
 _MOST_TOUCHED: Final = 2**20
 
+#: Changes in the redo log that are written to the tables before their time: each touches a page in one transaction.
+_MOST_PENDING: Final = 4096
+
 
 class _ClosedWhileStalled(Exception):
     """The store was closed while it could not write."""
@@ -157,7 +160,9 @@ class Writer:
 
     def _is_due(self) -> bool:
         """Whether the changes in the redo log are to be written to the tables."""
-        return self._due_s is not None and self._monotonic_s() >= self._due_s
+        if self._due_s is None:
+            return False
+        return len(self._pending) >= _MOST_PENDING or self._monotonic_s() >= self._due_s
 
     def _end_era(self) -> None:
         """Leave a store that gateways without a redo log can read."""

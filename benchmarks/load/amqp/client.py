@@ -3,6 +3,7 @@
 import re
 import socket
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -15,6 +16,9 @@ from benchmarks.load.workloads import AMQP
 
 #: Small enough for both sides' socket buffers.
 DECLARED_AT_A_TIME: Final = 500
+
+#: Time between two attempts to connect to a broker that is starting, in seconds.
+_POLL_S: Final = 0.02
 
 CONNECTION_CLOSE = (10, 50)
 CHANNEL_CLOSE = (20, 40)
@@ -180,10 +184,22 @@ class Client:
         return octets
 
 
+def _opened(port: int) -> Client:
+    """Open a connection, once the broker has read its store: until then it refuses them."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return Client(port)
+        except BrokerRefused as refusal:
+            if "the broker is starting" not in str(refusal) or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+
+
 @contextmanager
 def connected(port: int) -> Iterator[Client]:
     """Open a client and close it again."""
-    client = Client(port)
+    client = _opened(port)
     try:
         yield client
     finally:
