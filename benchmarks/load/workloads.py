@@ -15,6 +15,7 @@ class Shape(Enum):
     FOUR_PAIRS = "4 to 4 over 4 queues"
     FANOUT = "fanout 1 to 10"
     TOPIC = "topic, 1,000 bindings"
+    HEADERS = "headers, 100 bindings of two headers"
 
 
 class Measure(Enum):
@@ -101,6 +102,15 @@ WORKLOADS: Final = (
     Workload("4 to 4 ack multiple 1 KiB", 1024, PER_PAIR, REQUIRED_TRANSIENT, ack_every=BULK, shape=Shape.FOUR_PAIRS),
     Workload("fanout 1 to 10 auto-ack 100 B", 100, FANOUT, REQUIRED_TRANSIENT, shape=Shape.FANOUT),
     Workload("topic 1,000 bindings auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, shape=Shape.TOPIC),
+    Workload("headers 100 bindings auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, shape=Shape.HEADERS),
+    Workload(
+        "headers 100 bindings auto-ack 100 B, correlated",
+        100,
+        TRANSIENT,
+        REQUIRED_TRANSIENT,
+        shape=Shape.HEADERS,
+        correlated=True,
+    ),
     Workload("persistent 100 B window 5000", 100, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
     Workload("persistent 1 KiB window 5000", 1024, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),
     Workload("persistent 1 KiB window 200", 1024, 200, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),

@@ -68,6 +68,8 @@ def check_exchange_type(
     if check.routes_by_key():
         check.messages_with_the_same_key_are_routed_alike()
         check.unbinding_restores_the_earlier_routing()
+    if check.routes_by_headers():
+        check.messages_with_the_same_headers_are_routed_alike()
 
 
 def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arguments | None = None) -> Binding:
@@ -150,6 +152,18 @@ class _Check:
                             f"one message had the headers {dict(headers)!r} and the body {body!r}."
                         )
 
+    def messages_with_the_same_headers_are_routed_alike(self) -> None:
+        exchange = self._exchange(self._bindings)
+        for headers in HEADERS:
+            expected = self._route(exchange, plain_message(headers=headers))
+            for key in ROUTING_KEYS:
+                for body in (b"", b"body"):
+                    if self._route(exchange, plain_message(key, headers, body)) != expected:
+                        raise AssertionError(
+                            f"The type says routes_by_headers, but messages with the headers {dict(headers)!r} were "
+                            f"routed differently; one message had the key {key!r} and the body {body!r}."
+                        )
+
     def unbinding_restores_the_earlier_routing(self) -> None:
         """Check that unbinding restores the earlier routing, which must depend on the bindings alone."""
         gone = Random(1).sample(
@@ -174,6 +188,11 @@ class _Check:
     def routes_by_key(self) -> bool:
         """Whether the type promises that its routes depend only on the routing key and the bindings."""
         return bool(getattr(self._exchange([]), "routes_by_key", getattr(self._factory, "routes_by_key", False)))
+
+    def routes_by_headers(self) -> bool:
+        """Whether the type promises that its routes depend only on the properties and the bindings."""
+        declared = getattr(self._factory, "routes_by_headers", False)
+        return bool(getattr(self._exchange([]), "routes_by_headers", declared))
 
     # -- The steps, with the exceptions that are allowed in them ---------------------------------------------------
 

@@ -40,6 +40,7 @@ Reader: TypeAlias = Callable[[bytes, int, int, int], tuple[Value, int]]
 
 _LENGTH: Final = Struct(">I")
 _DOUBLE: Final = Struct(">d")
+_TEXT: Final = ord("S")
 
 
 def decode_table(data: bytes, offset: int = 0) -> tuple[dict[str, Value], int]:
@@ -102,6 +103,8 @@ def _read_fields(data: bytes, position: int, end: int, depth: int) -> dict[str, 
 
 
 def _read_value(data: bytes, position: int, end: int, depth: int) -> tuple[Value, int]:
+    if position < end and data[position] == _TEXT:  # most values, without a call through the table
+        return _read_text(data, position + 1, end, depth)
     return kind_at(data, position, end).read(data, position + 1, end, depth)
 
 

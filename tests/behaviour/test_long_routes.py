@@ -14,7 +14,7 @@ from gateway.kernel.vhosts.verdict import Verdict
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
 from gateway.testing.broker import header_of
-from gateway_exchanges import headers
+from gateway_exchanges import headers_index
 from tests.behaviour.wide_letters import run_turns
 from tests.clocks import TickingClock, TurnClock
 from tests.protocols.amqp.dialogue import Gateway
@@ -165,11 +165,12 @@ def checks_a_turn(broker: MemoryBroker, counts: list[int]) -> Iterator[int]:
         yield len(counts) - before
 
 
-def test_a_turn_checks_some_rules_of_a_headers_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.source
+def test_a_turn_examines_some_shapes_of_a_headers_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with("headers")
     counts: list[int] = []
-    matches = headers._Rule.matches
-    monkeypatch.setattr(headers._Rule, "matches", lambda rule, given: counts.append(1) or matches(rule, given))
+    matches = headers_index._Shape.matches
+    monkeypatch.setattr(headers_index._Shape, "matches", lambda shape, given: counts.append(1) or matches(shape, given))
     send(broker, *UNMATCHED["headers"])
     made = list(checks_a_turn(broker, counts))
     assert sum(made) > 4000

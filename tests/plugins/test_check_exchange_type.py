@@ -94,6 +94,13 @@ class RoutesByHeadersDespiteRoutesByKey(CorrectFanout):
         return super().route(message) if "animal" in message.headers else []
 
 
+class RoutesByKeyDespiteRoutesByHeaders(CorrectFanout):
+    routes_by_headers = True
+
+    def route(self, message: Message) -> Iterable[Destination]:
+        return super().route(message) if message.routing_key.startswith("dog") else []
+
+
 class RoutesInTurnDespiteRoutesByKey(CorrectFanout):
     routes_by_key = True
 
@@ -129,6 +136,7 @@ BROKEN = [
     (RefusesEverything, "Every binding was refused"),
     (KeepsRefusedBindings, r"bind\(\) refused the binding to .* but routes to it"),
     (RoutesByHeadersDespiteRoutesByKey, r"but .* one message had the headers \{'animal': 'dog'\}"),
+    (RoutesByKeyDespiteRoutesByHeaders, "The type says routes_by_headers, but .* one message had the key 'dog'"),
     (
         RoutesInTurnDespiteRoutesByKey,
         "The type says routes_by_key, but messages with the key '' were routed differently",

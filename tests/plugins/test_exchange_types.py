@@ -13,7 +13,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway_exchanges.direct import Direct
 from gateway_exchanges.fanout import Fanout
-from gateway_exchanges.headers import Headers
+from gateway_exchanges.headers_index import Headers
 from gateway_exchanges.local_random import LocalRandom
 from gateway_exchanges.modulus_hash import ModulusHash
 from gateway_exchanges.random_binding import RandomBinding

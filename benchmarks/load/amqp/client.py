@@ -78,10 +78,12 @@ class Client:
             for _ in some:
                 self._read_declared()
 
-    def bind_queue(self, queue: str, exchange: str, routing_key: str) -> None:
+    def bind_queue(
+        self, queue: str, exchange: str, routing_key: str, arguments: Mapping[str, str | int] | None = None
+    ) -> None:
         """Bind a queue to an exchange."""
         names = wire.short_string(queue) + wire.short_string(exchange) + wire.short_string(routing_key)
-        self.call(50, 20, b"\x00\x00" + names + b"\x00" + bytes(4))
+        self.call(50, 20, b"\x00\x00" + names + b"\x00" + wire.table(arguments or {}))
 
     def delete_queue(self, name: str) -> int:
         """Delete a queue, used or not; return the number of messages deleted with it."""

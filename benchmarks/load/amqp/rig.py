@@ -16,6 +16,9 @@ from benchmarks.load.link import Link
 from benchmarks.load.publisher import Cycle, Publisher
 from benchmarks.load.workloads import AMQP, Workload
 
+#: Correlated messages with different ids: more than the broker caches the headers of.
+NUMBERS = 4096
+
 #: A stream ends by time, not by count.
 UNLIMITED = 1 << 60
 
@@ -121,10 +124,19 @@ def _open_rig(stack: ExitStack, port: int, workload: Workload, route: Route, *, 
 
 
 def _cycle(workload: Workload, route: Route) -> Cycle:
-    """Return one message, or one of each priority."""
+    """Return one message, one of each priority, or many of which each has a correlation-id of its own."""
     body = bytes(workload.body_bytes)
     messages = [
-        wire.publish(route.exchange, route.routing_key, body, persistent=workload.persistent, priority=priority)
+        wire.publish(
+            route.exchange,
+            route.routing_key,
+            body,
+            persistent=workload.persistent,
+            priority=priority,
+            correlation_id=f"{number:012}" if workload.correlated else None,
+            headers=route.headers,
+        )
+        for number in range(NUMBERS if workload.correlated else 1)
         for priority in workload.priorities or (None,)
     ]
     return Cycle(b"".join(messages), len(messages[0]))

@@ -1,8 +1,8 @@
 """The exchanges, queues and bindings of a workload, created for one measurement and removed after it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
@@ -13,6 +13,7 @@ TOPIC_BINDINGS: Final = 1000
 TOPIC_QUEUES: Final = 10
 FANOUT_QUEUES: Final = 10
 PAIRS: Final = 4
+HEADERS_BINDINGS: Final = 100
 
 #: Every measurement uses new names, so that nothing cached for a name helps the next one.
 _serial = count(1)
@@ -20,11 +21,12 @@ _serial = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The exchange and routing key of one publisher, and the queues that receive each of its messages."""
+    """The exchange, routing key and headers of one publisher, and the queues that receive each of its messages."""
 
     exchange: str
     routing_key: str
     queues: Sequence[str]
+    headers: Mapping[str, str | int] = field(default_factory=dict)
 
 
 @contextmanager
@@ -44,6 +46,9 @@ def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
         case Shape.TOPIC:
             queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
             routes = [_topic(client, exchange, queues)]
+        case Shape.HEADERS:
+            queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
+            routes = [_headers(client, exchange, queues)]
     yield routes
     for queue in queues:
         client.delete_queue(queue)
@@ -74,3 +79,15 @@ def _topic(client: Client, exchange: str, queues: Sequence[str]) -> Route:
         client.bind_queue(queues[number % len(queues)], exchange, pattern)
     matched = TOPIC_BINDINGS // 2
     return Route(exchange, f"site.{matched}.boiler.temperature", [queues[matched % len(queues)]])
+
+
+def _headers(client: Client, exchange: str, queues: Sequence[str]) -> Route:
+    """Distribute 100 bindings over the queues, each of two headers with ten values; a message matches exactly one."""
+    client.declare_exchange(exchange, "headers")
+    wanted: list[Mapping[str, str | int]] = [
+        {"site": f"site {number // 10}", "line": number % 10} for number in range(HEADERS_BINDINGS)
+    ]
+    for number, arguments in enumerate(wanted):
+        client.bind_queue(queues[number % len(queues)], exchange, "", arguments)
+    matched = HEADERS_BINDINGS // 2
+    return Route(exchange, "", [queues[matched % len(queues)]], wanted[matched])

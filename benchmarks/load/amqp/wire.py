@@ -19,7 +19,7 @@ FRAME_HEAD, FRAME_OVERHEAD = 7, 8
 CHANNEL: Final = 1
 
 #: Flags of the properties that a message has.
-DELIVERY_MODE, PRIORITY, CORRELATION_ID = 0x1000, 0x0800, 0x0400
+HEADERS, DELIVERY_MODE, PRIORITY, CORRELATION_ID = 0x2000, 0x1000, 0x0800, 0x0400
 
 #: basic.ack has the same 21 bytes in both directions; only tag and flag differ.
 ACK_BYTES: Final = 21
@@ -63,10 +63,13 @@ def publish(
     persistent: bool,
     priority: int | None = None,
     correlation_id: str | None = None,
+    headers: Mapping[str, str | int] | None = None,
 ) -> bytes:
     """Build the three frames of one basic.publish with a delivery mode and optional properties."""
     arguments = struct.pack(">H", 0) + short_string(exchange) + short_string(routing_key) + b"\x00"
     flags, properties = DELIVERY_MODE, bytes([2 if persistent else 1])
+    if headers:
+        flags, properties = flags | HEADERS, table(headers) + properties
     if priority is not None:
         flags, properties = flags | PRIORITY, properties + bytes([priority])
     if correlation_id is not None:

@@ -82,7 +82,7 @@ class Keeping:
         """Give an exchange its interceptor, if its type keeps messages and it has none yet."""
         if keeps(exchange.type) and not isinstance(exchange.interceptor, KeepingInterceptor):
             exchange.interceptor = KeepingInterceptor(exchange, self, exchange.interceptor)
-            exchange.routes_by_key = False
+            exchange.routes_by_key = exchange.routes_by_headers = False
 
     def box(self, exchange: Exchange) -> StoredBox:
         """Return the messages of an exchange."""

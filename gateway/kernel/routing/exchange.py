@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.message import Arguments, Message
+from gateway.kernel.messages.message import Arguments, Header, Message
 from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.settings.effective_settings import effective
 
@@ -23,6 +23,10 @@ MOST_QUEUES: Final = 2048
 #: Routes cached per exchange before the cache is cleared; bounds the memory when publishers keep using new keys.
 ROUTES_REMEMBERED = 10_000
 
+
+#: Routes cached by header, and the longest header: a longer one seldom repeats.
+_HEADERS_REMEMBERED: Final = 1024
+_LONGEST_HEADER: Final = 512
 
 #: The sum of the numbers of queues of these routes is bounded too: a hundred routes to 100,000 queues take 80 MB.
 QUEUES_REMEMBERED = 2**20
@@ -54,11 +58,11 @@ class Route:
 class Exchange(ExchangeIdentity):
     """One exchange of one virtual host.
 
-    ``routes`` caches the route of each routing key while ``routes_by_key``; ``route_by_ends`` holds every distinct
-    route, except those to very many queues: the hash of 100,000 takes 3 ms, a comparison 0.2 ms. The router fills and
-    clears both; totals survive clearing. ``archive`` is usually ``None``. ``inert_reason`` explains why an exchange
-    routes nothing because its type is unavailable; it is empty otherwise. ``has_long_routes`` is set once a route took
-    several turns to find.
+    ``routes`` caches the route of each routing key while ``routes_by_key``, ``route_by_header`` that of each header
+    while ``routes_by_headers``; ``route_by_ends`` holds every distinct route, except those to very many queues: the
+    hash of 100,000 takes 3 ms, a comparison 0.2 ms. The router fills and clears all three; totals survive clearing.
+    ``archive`` is usually ``None``. ``inert_reason`` explains why an exchange routes nothing because its type is
+    unavailable; it is empty otherwise. ``has_long_routes`` is set once a route took several turns to find.
     """
 
     __slots__ = (
@@ -75,7 +79,9 @@ class Exchange(ExchangeIdentity):
         "inert_reason",
         "interceptor",
         "route_by_ends",
+        "route_by_header",
         "routes",
+        "routes_by_headers",
         "routes_by_key",
         "settings",
         "type",
@@ -93,17 +99,20 @@ class Exchange(ExchangeIdentity):
         is_internal: bool = False,
         arguments: Arguments | None = None,
         routes_by_key: bool = False,
+        routes_by_headers: bool = False,
         interceptor: "ExchangeInterceptor | None" = None,
     ) -> None:
         super().__init__(vhost_name, name, type_name, is_durable, is_auto_delete, is_internal, arguments)
         self.type = type
         self.settings = effective(self.arguments)
         self.routes_by_key = routes_by_key and interceptor is None
+        self.routes_by_headers = routes_by_headers and interceptor is None
         self.interceptor = interceptor
         self.archive: Archive | None = None
         self.inert_reason = ""
         self.has_long_routes = False
         self.routes: dict[str, Route] = {}
+        self.route_by_header: dict[Header, Route] = {}
         self.route_by_ends: dict[tuple[QueueLike | Archive, ...], Route] = {}
         self._wide_routes: list[Route] = []
         self._width = 0  # the queues of all cached routes
@@ -164,6 +173,11 @@ class Exchange(ExchangeIdentity):
         """Cache the route of a message's key."""
         remember(self.routes, message.routing_key, route, ROUTES_REMEMBERED)
 
+    def remember_by_header(self, message: Message, route: Route) -> None:
+        """Cache the route of a message's header. Messages with equal headers share one."""
+        if len(message.header.raw) <= _LONGEST_HEADER:
+            remember(self.route_by_header, message.header, route, _HEADERS_REMEMBERED)
+
     def forget(self) -> "Iterator[None] | None":
         """Clear all routes, but keep their counts. Return the rest of the work as steps; ``None`` if there is none.
 
@@ -176,6 +190,7 @@ class Exchange(ExchangeIdentity):
             self._past.append(route)
         is_much = self._width > _FEW
         self.routes.clear()
+        self.route_by_header.clear()
         self.route_by_ends.clear()
         self._wide_routes.clear()
         self._width = 0

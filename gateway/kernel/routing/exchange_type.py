@@ -1,7 +1,7 @@
 """The interface of exchange types, which plugins implement: an index of the bindings of one exchange."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from gateway.kernel.messages.message import Arguments, Message
 from gateway.kernel.routing.binding import Binding, Destination
@@ -54,7 +54,7 @@ class KeepingType(ExchangeType, Protocol):
     """An exchange type that keeps messages and hands some of them to each new destination: all three methods or none.
 
     Exceptions are contained as in ``route``: the message is not kept, or the destination gets none. ``route`` is called
-    for every message then, so ``routes_by_key`` has no effect.
+    for every message then, so ``routes_by_key`` and ``routes_by_headers`` have no effect.
     """
 
     def attach(self, kept: KeptMessages) -> None:
@@ -80,9 +80,25 @@ ExchangeFactory: TypeAlias = Callable[[Arguments], ExchangeType]
 """Builds the type's part of one exchange from the declare arguments; may raise ``PreconditionFailed``.
 
 A factory, or an object that it built, with a true attribute ``routes_by_key`` declares that its routes depend only on
-the routing key and the bindings; the router then caches them until a binding changes. The object's attribute counts if
-both have it.
+the routing key and the bindings; the router then caches them until a binding changes. ``routes_by_headers`` declares
+the same of the message's properties, headers among them. The object's attribute counts if both have it.
 """
+
+
+class RoutesBy(NamedTuple):
+    """What the routes of an exchange type depend on besides the bindings, as it declares: on nothing but the routing
+    ``key``, or on nothing but the properties with the ``headers``.
+    """
+
+    key: bool = False
+    headers: bool = False
+
+
+def routes_by(type: ExchangeType, factory: ExchangeFactory) -> RoutesBy:
+    """Return what an exchange type or its factory declares."""
+    by_key = getattr(type, "routes_by_key", getattr(factory, "routes_by_key", False))
+    by_headers = getattr(type, "routes_by_headers", getattr(factory, "routes_by_headers", False))
+    return RoutesBy(bool(by_key), bool(by_headers))
 
 
 ExchangeTypes: TypeAlias = Mapping[str, ExchangeFactory]

@@ -38,7 +38,8 @@ class Walk:
     RabbitMQ: a different key may match at the next exchange (R29). ``destinations`` are those of the exchange at hand
     if they are very many, and ``rest`` has the steps that find the others, if that takes long: the walk then goes on in
     ``Router.steps``, which sets ``route``. ``selected`` are those of ``start`` if they are known already. ``faulty`` is
-    the exchange at hand once something else than a destination was found in the answer of its type.
+    the exchange at hand once something else than a destination was found in the answer of its type. ``is_by_key`` while
+    the route depends only on the routing key, ``is_by_headers`` while it depends only on the headers.
     """
 
     __slots__ = (
@@ -48,7 +49,8 @@ class Walk:
         "faulty",
         "found",
         "has_failed",
-        "is_cacheable",
+        "is_by_headers",
+        "is_by_key",
         "messages",
         "rest",
         "route",
@@ -71,7 +73,8 @@ class Walk:
         self.faulty: Exchange | None = None
         self.destinations: tuple[object, ...] = ()
         self.rest: Iterator[object] | None = None
-        self.is_cacheable = True
+        self.is_by_key = True
+        self.is_by_headers = True
         self.has_failed = False
         self.route: Route | None = None
         self.selected: tuple[object, ...] | None = None
@@ -129,6 +132,8 @@ class Router:
         """Return the answer of ``find``, ignoring the interceptor of this exchange."""
         if not message.header.sender_keys:
             route = exchange.routes.get(message.routing_key)
+            if route is None and exchange.route_by_header:
+                route = exchange.route_by_header.get(message.header)
             if route is not None:
                 return route
             if exchange.archive is None:
@@ -167,6 +172,8 @@ class Router:
                 route = self._route_to(exchange, (queue,), ())
                 if exchange.routes_by_key:
                     exchange.remember(message, route)
+                elif exchange.routes_by_headers:
+                    exchange.remember_by_header(message, route)
                 return route
         walk = Walk(exchange, (message,), self._version)
         walk.selected, walk.rest = selected, rest
@@ -244,7 +251,8 @@ class Router:
         found, seen, to_visit = walk.found, walk.seen, walk.to_visit
         while to_visit:
             exchange = to_visit.pop()
-            walk.is_cacheable = walk.is_cacheable and exchange.routes_by_key
+            walk.is_by_key = walk.is_by_key and exchange.routes_by_key
+            walk.is_by_headers = walk.is_by_headers and exchange.routes_by_headers
             if exchange.archive is not None:
                 walk.archives = (*walk.archives, exchange.archive)
             if exchange.interceptor is not None and exchange is not walk.start:
@@ -327,12 +335,15 @@ class Router:
         return True
 
     def _finish(self, walk: Walk, queues: "tuple[QueueLike, ...] | None" = None) -> Route:
-        """Return the route that was found, and cache it if it depends on the routing key only."""
+        """Return the route that was found, and cache it if it depends on the routing key or on the headers only."""
         start = walk.start
         route = self._route_to(start, tuple(walk.found) if queues is None else queues, walk.archives)
         is_current = walk.version == self._version and not walk.has_failed
-        if is_current and walk.is_cacheable and not walk.messages[0].header.sender_keys:
-            start.remember(walk.messages[0], route)
+        if is_current and not walk.messages[0].header.sender_keys:
+            if walk.is_by_key:
+                start.remember(walk.messages[0], route)
+            elif walk.is_by_headers:
+                start.remember_by_header(walk.messages[0], route)
         return route
 
     def _destinations(self, exchange: Exchange, walk: Walk) -> "tuple[object, ...]":

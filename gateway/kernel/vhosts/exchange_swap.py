@@ -10,6 +10,7 @@ from gateway.kernel.faults import described
 from gateway.kernel.features.interceptors import routing_type
 from gateway.kernel.routing.binding import Binding, Destination
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_type import RoutesBy
 from gateway.kernel.routing.inert_exchange import InertType
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Bindings and exchanges handled between two readings of the clock.
 _STEP: Final = 16
+
+_UNDECLARED: Final = RoutesBy()
 
 
 class TwinType:
@@ -73,7 +76,7 @@ class _Successor:
 
     exchange: Exchange
     type: "ExchangeType"
-    routes_by_key: bool = False
+    by: RoutesBy = _UNDECLARED
     inert_reason: str = ""
     twin: TwinType | None = None
     unheeded: set[Binding] = field(default_factory=set)
@@ -148,13 +151,13 @@ class ExchangeSwap:
         if is_same and not self._is_changed(routing_type(exchange.type_name, exchange.arguments)):
             return
         try:
-            new, routes_by_key = self._exchanges.type_of(exchange, factory)
+            new, by = self._exchanges.type_of(exchange, factory)
         except Refused as refusal:
             if exchange.inert_reason:
                 return  # it stays inert
             raise self._refusal(exchange, refusal) from None
         twin = TwinType(exchange.type, new)
-        successor = _Successor(exchange, new, routes_by_key, twin=twin)
+        successor = _Successor(exchange, new, by, twin=twin)
         self._successors.append(successor)
         exchange.type = twin
         yield from self._binding(successor, twin)
@@ -189,7 +192,8 @@ class ExchangeSwap:
                     twin.forget(binding)
         self._bindings.replace_unheeded(exchange, successor.unheeded)
         exchange.type = successor.type
-        exchange.routes_by_key = successor.routes_by_key and exchange.interceptor is None
+        exchange.routes_by_key = successor.by.key and exchange.interceptor is None
+        exchange.routes_by_headers = successor.by.headers and exchange.interceptor is None
         self._exchanges.fit_keeping(exchange)
         was_inert, exchange.inert_reason = bool(exchange.inert_reason), successor.inert_reason
         if successor.inert_reason:

@@ -15,6 +15,7 @@ from gateway.kernel.messages.message import Arguments
 from gateway.kernel.names import PREDECLARED, RESERVED_PREFIX, require_not_default
 from gateway.kernel.routing.bindings import MOST_AT_ONCE
 from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_type import RoutesBy, routes_by
 from gateway.kernel.routing.inert_exchange import InertType
 from gateway.kernel.vhosts.context import VhostContext
 from gateway.kernel.vhosts.due_messages import DueMessages
@@ -79,8 +80,8 @@ class Exchanges:
         :raises Refused: when no plugin supplies its type, or the type refuses its arguments or fails.
         """
         factory = self.factory(record.type, record.arguments)
-        type, routes_by_key = self._type_from(factory, record.vhost, record.name, record.type, record.arguments)
-        return self._place(record, type, routes_by_key, is_durable=is_durable)
+        type, by = self._type_from(factory, record.vhost, record.name, record.type, record.arguments)
+        return self._place(record, type, by, is_durable=is_durable)
 
     def restore(self, record: ExchangeRecord) -> Exchange:
         """Build a stored exchange; it is inert when its type is unavailable."""
@@ -88,21 +89,21 @@ class Exchanges:
             return self.install(record, is_durable=True)
         except Refused as refusal:
             reason = _remedied(refusal)
-            exchange = self._place(record, InertType(), False, is_durable=True, inert_reason=reason)
+            exchange = self._place(record, InertType(), RoutesBy(), is_durable=True, inert_reason=reason)
             details = {"type": record.type, "reason": exchange.inert_reason}
             self._context.events.emit(Event("exchange.inert", record.vhost, record.name, details))
             return exchange
 
     def _type_from(
         self, factory: "ExchangeFactory", vhost: str, name: str, type_name: str, arguments: Arguments
-    ) -> "tuple[ExchangeType, bool]":
-        """Return an instance of the exchange type, and whether it routes by key only.
+    ) -> "tuple[ExchangeType, RoutesBy]":
+        """Return an instance of the exchange type, and what its routes depend on.
 
         :raises PreconditionFailed: when the factory refuses or fails.
         """
         try:
             type = factory(arguments)
-            routes_by_key = bool(getattr(type, "routes_by_key", getattr(factory, "routes_by_key", False)))
+            by = routes_by(type, factory)
             missing = [method for method in _METHODS if not callable(getattr(type, method, None))]
             if missing:
                 raise BadAnswer(f"the factory returned {shown(type)}, which has no {missing[0]}()")
@@ -112,13 +113,13 @@ class Exchanges:
             self._context.faults.contain_in_type("declare", error, vhost, name, type_name, factory)
             failed = f"exchange type '{type_name}' failed to make exchange '{name}': {described(error)}"
             raise PreconditionFailed(failed) from None
-        return type, routes_by_key
+        return type, by
 
     def _place(
         self,
         record: ExchangeRecord,
         type: "ExchangeType",
-        routes_by_key: bool,
+        by: RoutesBy,
         *,
         is_durable: bool,
         inert_reason: str = "",
@@ -133,7 +134,8 @@ class Exchanges:
             is_auto_delete=record.is_auto_delete,
             is_internal=record.is_internal,
             arguments=record.arguments,
-            routes_by_key=routes_by_key,
+            routes_by_key=by.key,
+            routes_by_headers=by.headers,
             interceptor=interceptor_for(
                 record,
                 self._context.journal,
@@ -174,8 +176,8 @@ class Exchanges:
         except Refused as refusal:
             return None, _remedied(refusal)
 
-    def type_of(self, exchange: Exchange, factory: "ExchangeFactory") -> "tuple[ExchangeType, bool]":
-        """Return a new type for an exchange, and whether it routes by key only.
+    def type_of(self, exchange: Exchange, factory: "ExchangeFactory") -> "tuple[ExchangeType, RoutesBy]":
+        """Return a new type for an exchange, and what its routes depend on.
 
         :raises PreconditionFailed: when the factory refuses or fails.
         """

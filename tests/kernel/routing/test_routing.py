@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.kernel.messages.message import Arguments, Value
+from gateway.kernel.messages.message import Arguments, Message, Value
 from gateway.kernel.vhosts.verdict import Verdict
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.testing import MemoryBroker
+from gateway.testing.broker import header_of
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,41 @@ def test_a_route_through_a_headers_exchange_is_not_cached(broker: MemoryBroker) 
     assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
     assert broker.publish("k", exchange="x", headers={"wanted": "yes"}) is Verdict.TAKEN
     assert broker.publish("k", exchange="x", headers={"wanted": "no"}) is Verdict.UNROUTED
+
+
+def test_the_route_of_a_header_is_invalidated_by_changes_of_its_topology(broker: MemoryBroker) -> None:
+    vhost, header = broker.vhost, header_of(headers={"a": 1})
+    Topology({"x": "headers", "y": "headers"}, ["x q -", "x y -", "y r -"]).declare(vhost)
+    exchange = vhost.exchange("x")
+
+    def reached(key: str = "k") -> set[str]:
+        vhost.publish(exchange, Message("x", key, header, b""))
+        return {name for name, queue in vhost.queue_by_name.items() if queue.drops.purge()}
+
+    assert reached() == {"q", "r"}
+    assert exchange.route_by_header[header] is vhost.find_route(exchange, Message("x", "another", header, b""))
+    vhost.unbind(exchange, vhost.queue("q"), "-")
+    assert reached() == {"r"}
+    vhost.bind(exchange, vhost.declare_queue("s"), "", {"a": 1})
+    assert reached() == {"r", "s"}
+    vhost.delete_queue(vhost.queue("r"))
+    assert reached() == {"s"}
+    vhost.bind(exchange, vhost.declare_exchange("d", "direct"), "")
+    vhost.bind(vhost.exchange("d"), vhost.declare_queue("t"), "to t")
+    assert reached() == {"s"}
+    assert reached("to t") == {"s", "t"}
+    assert not exchange.route_by_header
+
+
+@pytest.mark.volume
+def test_the_cache_of_the_routes_of_headers_is_bounded(broker: MemoryBroker) -> None:
+    exchange = broker.vhost.exchange("amq.headers")
+    for number in range(2000):
+        broker.publish("", exchange="amq.headers", headers={"number": number})
+    assert 0 < len(exchange.route_by_header) <= 1024
+    exchange.route_by_header.clear()
+    broker.publish("", exchange="amq.headers", headers={"long": "x" * 512})
+    assert not exchange.route_by_header
 
 
 @pytest.mark.volume
