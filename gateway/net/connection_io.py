@@ -38,6 +38,10 @@ class ConnectionOwner(Protocol):
         """Decide again whether to read from the peer."""
         ...
 
+    def wake(self) -> None:
+        """Tick again: the connection receives, sends or is held back."""
+        ...
+
 
 class _ClosedOwner:
     """The owner of a connection that is closed (null object)."""
@@ -50,6 +54,9 @@ class _ClosedOwner:
     def update_reading(self) -> None:
         """Do nothing: the connection is closed."""
 
+    def wake(self) -> None:
+        """Do nothing: the connection is closed."""
+
 
 _CLOSED_OWNER: Final = _ClosedOwner()
 
@@ -60,8 +67,9 @@ class ConnectionIO(TurnParticipant):
     ``is_reading``: the peer is read from. ``is_ending``: the connection closes after the outbox is sent.
     ``has_received`` and ``has_sent``: bytes were received, and sent, since the flag was last reset. ``octets`` and
     ``reads`` count the input. ``has_leftover``: received input waits for a later turn; nothing is read until it is
-    handled. ``was_held``: there was such input since the flag was last reset. ``_is_pending``: the input waits for a
-    request whose work continues in later turns; ``_unread`` is the part that the machine has not received.
+    handled. ``is_resting``: the connection does not tick (``Ticking``). ``was_held``: there was such input since the
+    flag was last reset. ``_is_pending``: the input waits for a request whose work continues in later turns; ``_unread``
+    is the part that the machine has not received.
     """
 
     __slots__ = (
@@ -80,6 +88,7 @@ class ConnectionIO(TurnParticipant):
         "has_sent",
         "is_ending",
         "is_reading",
+        "is_resting",
         "machine",
         "octets",
         "outbox",
@@ -94,6 +103,7 @@ class ConnectionIO(TurnParticipant):
         self.writer: SocketWriter | None = None
         self.is_reading = True
         self.is_ending = False
+        self.is_resting = False
         self.has_received = True
         self.has_sent = True
         self.octets = 0
@@ -162,6 +172,8 @@ class ConnectionIO(TurnParticipant):
     def take(self, data: bytes) -> None:
         """Pass received bytes to the machine."""
         self.has_received = True
+        if self.is_resting:
+            self._owner.wake()
         self.octets += len(data)
         self.reads += 1
         turn, acting = self._turn, self._acting
@@ -243,6 +255,8 @@ class ConnectionIO(TurnParticipant):
     def set_reading(self, is_reading: bool) -> None:
         """Start or stop reading from the peer and handling its input."""
         if is_reading != self.is_reading:
+            if self.is_resting:
+                self._owner.wake()
             self.is_reading = is_reading
             self._read_source()
             if is_reading and self.has_leftover and not self._is_busy:
@@ -276,6 +290,8 @@ class ConnectionIO(TurnParticipant):
             pieces, size = outbox.take(self._journal.watermark)
             if pieces:
                 self.has_sent = True
+                if self.is_resting:
+                    self._owner.wake()
                 writer.send(pieces, size)
             if outbox.pieces and outbox.awaited_lsn:
                 self._wait_for_disk()

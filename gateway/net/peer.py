@@ -37,6 +37,9 @@ _PROBE_S: Final = 3
 #: Seconds that a connection stays open that is held back and whose peer has closed its side.
 _LINGER_S: Final = 5
 
+#: The longest rest in ticks, in which a change of the wall clock is not noticed: a minute.
+MOST_RESTED: Final = 60 * TICKS_PER_S
+
 #: Bytes that a client may send within one to two ticks and still count as one that sends little.
 _LIGHT_BYTES: Final = 32 * 1024
 
@@ -44,12 +47,43 @@ _LIGHT_BYTES: Final = 32 * 1024
 class PeerProtocol(Protocol):
     """One connection's transport and timers; ``io`` is its input and output.
 
-    A subclass connects ``io`` with a machine in its constructor, and may override ``on_tick``, ``block``,
-    ``unblock``, ``info``, ``channels`` and ``channel_count``.
+    A subclass connects ``io`` with a machine in its constructor, and may override ``on_tick``, ``ticks_to_rest``,
+    ``block``, ``unblock``, ``info``, ``channels`` and ``channel_count``.
 
     Time is counted in ticks, ``TICKS_PER_S`` a second, so that the hot path reads no clock. While the connection is
-    open, ``quiet`` and ``silent`` count the ticks in which nothing was sent, and nothing was received.
+    open, ``quiet`` and ``silent`` count the ticks in which nothing was sent, and nothing was received. An idle
+    connection rests in most ticks, see ``Ticking``.
     """
+
+    __slots__ = (
+        "_age",
+        "_broker",
+        "_connected_at_ms",
+        "_end_reason",
+        "_farewell",
+        "_gone_ticks",
+        "_held_ticks",
+        "_host",
+        "_is_held_back",
+        "_is_in_flow",
+        "_log",
+        "_login_timeout_s",
+        "_octets_before",
+        "_octets_seen",
+        "_peer_port",
+        "_port",
+        "_tls",
+        "_turn",
+        "io",
+        "is_kept",
+        "is_resumed",
+        "name",
+        "peer_host",
+        "quiet",
+        "rests_since",
+        "silent",
+        "wakes_at",
+    )
 
     protocol_name: str
 
@@ -63,6 +97,7 @@ class PeerProtocol(Protocol):
         self._port = 0
         self.quiet = 0
         self.silent = 0
+        self.wakes_at = self.rests_since = 0
         self._is_in_flow = self._is_held_back = False
         self._broker = broker
         self._turn = turn
@@ -100,6 +135,10 @@ class PeerProtocol(Protocol):
 
     def on_tick(self) -> None:
         """Do the protocol's periodic work while the connection is open; called at each tick."""
+
+    def ticks_to_rest(self) -> int:
+        """Return the number of ticks in which ``on_tick`` has nothing to do if nothing is received or sent."""
+        return 0
 
     def block(self, reason: str) -> None:
         """Tell a publishing client that it is blocked; may be called again while it is."""
@@ -169,6 +208,7 @@ class PeerProtocol(Protocol):
     def hang_up(self) -> None:
         """Close the transport after the outbox is sent."""
         self.io.is_ending = True
+        self.wake()
         self.io.outbox.wake()
 
     def publishing(self) -> None:
@@ -193,6 +233,7 @@ class PeerProtocol(Protocol):
         """Send a frame before all waiting output: a heartbeat, which may stand between any two frames."""
         if self.io.writer is not None:
             self.quiet = 0
+            self.wake()
             self.io.writer.send([frame], len(frame))
 
     def give_up(self, reason: str) -> None:
@@ -267,6 +308,7 @@ class PeerProtocol(Protocol):
 
     def force_close(self, reason: str) -> None:
         """Close the connection from the server's side."""
+        self.wake()
         self.machine.force_close(reason)
         if self._is_held_back:  # the client's answer is awaited
             self._is_held_back = False
@@ -320,10 +362,13 @@ class PeerProtocol(Protocol):
         is_busy = self.io.octets - self._octets_before > _LIGHT_BYTES
         return is_busy or self._broker.journal.disk_backlog.is_very_large
 
-    def tick(self) -> None:
-        """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed."""
+    def tick(self) -> int:
+        """Check time limits; called ``TICKS_PER_S`` times a second, possibly once after the connection is closed.
+
+        Return the number of ticks to rest; ``wake`` ends the rest.
+        """
         if self.io.writer is None:
-            return
+            return 0
         phase = self.machine.phase
         self._octets_before, self._octets_seen = self._octets_seen, self.io.octets
         self._is_in_flow, self.io.was_held = self.io.was_held, self.io.has_leftover
@@ -341,11 +386,37 @@ class PeerProtocol(Protocol):
             if expires_at_s and self._broker.clock.wall_ms() >= expires_at_s * 1000:
                 self.machine.expire()
                 self._turn.touch()
-                return
+                return 0
             if not self.io.is_reading and self._has_hung_up():
-                return
+                return 0
             self._held_ticks = 0 if self.io.is_reading else self._held_ticks + 1
             self.on_tick()
+            if self.silent > 1 and self.quiet:
+                return self._rest()
+        return 0
+
+    def _rest(self) -> int:
+        """Return the number of ticks that an open connection may rest that was idle in the last two; begin to rest."""
+        io, machine = self.io, self.machine
+        if io.has_leftover or io.is_ending or io.outbox.size or machine.phase is not Phase.OPEN:
+            return 0
+        ticks = min(self.ticks_to_rest(), MOST_RESTED)
+        if machine.expires_at_s and ticks > 0:
+            left_ms = machine.expires_at_s * 1000 - self._broker.clock.wall_ms()
+            ticks = min(ticks, int(left_ms * TICKS_PER_S) // 1000)
+        io.is_resting = ticks > 0
+        return ticks
+
+    def rested(self, ticks: int) -> None:
+        """Count ticks in which the connection rested, without input and output."""
+        self.io.is_resting = False
+        self.quiet += ticks
+        self.silent += ticks
+
+    def wake(self) -> None:
+        """Tick again, because something happens."""
+        if self.wakes_at:
+            self._broker.connections.ticking.wake(self)
 
     def _has_hung_up(self) -> bool:
         """Abort a connection that is held back and whose peer is gone; return whether it is gone.

@@ -10,7 +10,7 @@ from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, Connecti
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.queueing.consumer import ConsumedQueue
 from gateway.logs import StructuredLog
-from gateway.net.peer import PeerProtocol
+from gateway.net.peer import MOST_RESTED, PeerProtocol
 from gateway.net.turn import Turn
 from gateway_amqp.connection import HEARTBEAT_FRAME, Connection
 from gateway_amqp.listener_context import AmqpContext
@@ -22,6 +22,8 @@ _log: Final = StructuredLog("amqp")
 
 class AmqpServer(PeerProtocol):
     """The server side of one AMQP connection: heartbeats, ``connection.blocked``, and listings."""
+
+    __slots__ = ()
 
     protocol_name = "AMQP 0-9-1"
 
@@ -51,6 +53,14 @@ class AmqpServer(PeerProtocol):
         check_unsettled_size(connection)
         if connection.heartbeat_s:
             self._check_heartbeats(connection.heartbeat_s)
+
+    def ticks_to_rest(self) -> int:
+        """Return the number of ticks until the next heartbeat; 0 with unsettled deliveries, which have time limits."""
+        connection = self.connection
+        if connection.has_unsettled or connection.outbox.is_full:
+            return 0
+        interval = connection.heartbeat_s * TICKS_PER_S
+        return min((interval - 1) // 2 - self.quiet, 2 * interval - self.silent) if interval else MOST_RESTED
 
     def probe(self) -> None:
         """Send a heartbeat, which a peer without heartbeats ignores (4.2.7)."""

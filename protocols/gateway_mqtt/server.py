@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from gateway.kernel.broker.connections import TICKS_PER_S, ConnectionInfo
 from gateway.logs import StructuredLog
 from gateway.net.message_transport import is_web, page_of
-from gateway.net.peer import PeerProtocol
+from gateway.net.peer import MOST_RESTED, PeerProtocol
 from gateway.net.turn import Turn
 from gateway_mqtt.connection import Connection
 from gateway_mqtt.handshake.handshake import PROTOCOLS
@@ -26,6 +26,8 @@ _PRODUCT: Final = "MQTT client"
 
 class MqttServer(PeerProtocol):
     """The transport side of one connection, with its timers."""
+
+    __slots__ = ("_meter",)
 
     protocol_name = "MQTT"
 
@@ -59,18 +61,24 @@ class MqttServer(PeerProtocol):
         tally.bytes_sent += sent
         self.connection.count(tally)
 
-    def tick(self) -> None:
+    def tick(self) -> int:
         """Check time limits and delayed refusals."""
-        super().tick()
+        ticks = super().tick()
         machine = self.io.machine
         if isinstance(machine, Connection) and machine.state is State.REFUSED:  # the tick may have ended it
             machine.handshake.tick()
+        return ticks
 
     def on_tick(self) -> None:
         """Close a connection that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""
         limit_s = self.connection.keep_alive_s
         if limit_s and self.silent > 1.5 * limit_s * TICKS_PER_S:
             self.connection.time_out()
+
+    def ticks_to_rest(self) -> int:
+        """Return the number of ticks until the keep alive ends."""
+        limit_s = self.connection.keep_alive_s
+        return int(1.5 * limit_s * TICKS_PER_S) - self.silent if limit_s else MOST_RESTED
 
     def info(self) -> ConnectionInfo:
         """Return the connection's data for listings."""

@@ -1,6 +1,7 @@
 """The Twisted protocol of STOMP: connects ``PeerProtocol`` with ``Connection``."""
 
 from dataclasses import replace
+from math import ceil
 from typing import Final
 
 from twisted.internet.interfaces import IAddress
@@ -10,7 +11,7 @@ from gateway.kernel.broker.connections import TICKS_PER_S, ChannelInfo, Connecti
 from gateway.kernel.messages.message import Value
 from gateway.logs import StructuredLog
 from gateway.net.message_transport import is_web
-from gateway.net.peer import PeerProtocol
+from gateway.net.peer import MOST_RESTED, PeerProtocol
 from gateway.net.turn import Turn
 from gateway_stomp.connection import Connection
 from gateway_stomp.frames import HEARTBEAT
@@ -21,6 +22,8 @@ _log: Final = StructuredLog("stomp")
 
 class StompServer(PeerProtocol):
     """The transport and timers of one STOMP connection."""
+
+    __slots__ = ()
 
     protocol_name = "STOMP"
 
@@ -48,6 +51,15 @@ class StompServer(PeerProtocol):
             self.give_up(f"missed heartbeats from client, timeout: {promised.expect_s}s")
         elif promised.send_s and 2 * self.quiet >= promised.send_s * TICKS_PER_S:
             self.send_ahead(HEARTBEAT)
+
+    def ticks_to_rest(self) -> int:
+        """Return the number of ticks until the next heart-beat; 0 with unsettled deliveries, which have time limits."""
+        if self.connection.has_unsettled:
+            return 0
+        promised = self.connection.handshake.heartbeats
+        expected = int(2 * promised.expect_s * TICKS_PER_S) - self.silent if promised.expect_s else MOST_RESTED
+        owed = ceil(promised.send_s * TICKS_PER_S / 2) - 1 - self.quiet if promised.send_s else MOST_RESTED
+        return min(expected, owed)
 
     def probe(self) -> None:
         """Send a heart-beat: an end of line between two frames."""

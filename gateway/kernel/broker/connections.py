@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
+from gateway.kernel.broker.ticking import Ticker, Ticking
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters
 from gateway.kernel.events import Event
@@ -112,7 +113,7 @@ class PeerLoad(NamedTuple):
     consumers: int
 
 
-class Peer(Protocol):
+class Peer(Ticker, Protocol):
     """One client connection, as the rest of the gateway sees it."""
 
     name: str
@@ -176,14 +177,6 @@ class Peer(Protocol):
         """Fail every publish that waits for its confirm."""
         ...
 
-    def fail(self) -> None:
-        """Close the connection after an unexpected exception; called from the exception handler."""
-        ...
-
-    def tick(self) -> None:
-        """Check heartbeats and timeouts; called ``TICKS_PER_S`` times a second."""
-        ...
-
 
 class Logins:
     """Numbers of successful and failed logins."""
@@ -204,6 +197,7 @@ class Connections:
     """
 
     def __init__(self) -> None:
+        self.ticking = Ticking()
         self._peers: dict[Peer, None] = {}
         self._newcomers: dict[Peer, None] = {}
         self._login_by_peer: dict[Peer, tuple[str, str]] = {}
@@ -227,9 +221,14 @@ class Connections:
         """Yield the current connections, except those that close during the iteration."""
         return (peer for peer in tuple(self._peers) if peer in self._peers)
 
+    def active(self) -> list[Peer]:
+        """Return the connections that were awake since the last call. The statistics call this, for each sample."""
+        return cast("list[Peer]", self.ticking.take_active())
+
     def add(self, peer: Peer) -> None:
         """Add a new connection, and drop the oldest unauthenticated one if there are too many of these."""
         self._peers[peer] = None
+        self.ticking.add(peer)
         self._newcomers[peer] = None
         self.opened += 1
         most = self.limits.unauthenticated
@@ -250,7 +249,8 @@ class Connections:
 
     def remove(self, peer: Peer) -> None:
         """Remove a connection; calling it twice is harmless."""
-        self._peers.pop(peer, None)
+        if self._peers.pop(peer, self) is None:
+            self.ticking.remove(peer)
         self._newcomers.pop(peer, None)
         place = self._login_by_peer.pop(peer, None)
         if place is not None:

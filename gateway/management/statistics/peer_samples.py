@@ -1,9 +1,9 @@
 """The counts of connections and their channels: those on which nothing was sent or received are not read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from gateway.kernel.broker.connections import ChannelInfo, Peer
+from gateway.kernel.broker.connections import ChannelInfo, Connections, Peer
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.statistics.counts import add_increase, channel_counts, counts_by_name, octets, publish_counts
 from gateway.management.statistics.histories import Histories
@@ -22,20 +22,27 @@ class SampledPeer:
     def __init__(self) -> None:
         self.octets = (-1, -1)
         self.had_news = True
-        self.keys: set[Key] = set()
+        self.keys: tuple[Key, ...] = ()
 
 
 class PeerSamples:
-    """Samples connections. Owns the sums of bytes by virtual host, which keep those of closed connections."""
+    """Samples connections. Owns the sums of bytes by virtual host, which keep those of closed connections.
+
+    ``_had_news`` are the connections that had changed at the last sample: their rates end with the next one.
+    """
 
     def __init__(self, histories: Histories) -> None:
         self._histories = histories
         self._peers: dict[str, SampledPeer] = {}
+        self._had_news: list[Peer] = []
+        self._reads_all = True
+        self._closed = 0
         self._octets: dict[str, Counts] = {}
 
     def clear(self) -> None:
         """Read everything anew with the next sample."""
         self._peers = {}
+        self._reads_all = True
 
     def keep_only(self, vhosts: set[str]) -> None:
         """Forget the virtual hosts that do not exist any more."""
@@ -46,24 +53,44 @@ class PeerSamples:
         """Return the bytes received and sent by connections of a virtual host at the last sample."""
         return dict(self._octets.get(vhost.name) or {"recv_oct": 0, "send_oct": 0})
 
-    def sampling(self, peers: Iterable[Peer]) -> Iterator[None]:
-        """Sample all connections, in steps."""
-        former, self._peers = self._peers, {}
+    def sampling(self, connections: Connections) -> Iterator[None]:
+        """Sample the connections that were awake since the last sample, in steps; forget those that are closed."""
+        active = connections.active()
+        peers = list(connections) if self._reads_all else list(dict.fromkeys((*self._had_news, *active)))
+        self._had_news, self._reads_all = [], True  # an error or a reset leaves the rest to the next sample
         for number, peer in enumerate(peers, 1):
-            sampled = former.pop(peer.name) if peer.name in former else SampledPeer()
-            self._peers[peer.name] = sampled
-            now = peer.octets
-            if sampled.had_news or sampled.octets != now:
-                sampled.had_news = sampled.octets != now
-                sampled.octets = now
-                yield from self._sampling_peer(peer, sampled)
+            if peer in connections:
+                yield from self._sampling_peer(peer)
             if number % _STEP == 0:
                 yield
-        for gone in former.values():
-            for key in gone.keys:
-                self._histories.forget(key)
+        self._reads_all = False
+        closed = connections.opened - len(connections)
+        if closed != self._closed:
+            self._closed = closed
+            yield from self._forgetting_closed(connections)
 
-    def _sampling_peer(self, peer: Peer, sampled: SampledPeer) -> Iterator[None]:
+    def _forgetting_closed(self, connections: Connections) -> Iterator[None]:
+        """Forget the connections that are closed, in steps."""
+        names = {peer.name for peer in connections}
+        yield
+        for number, name in enumerate(self._peers.keys() - names, 1):
+            for key in self._peers.pop(name).keys:
+                self._histories.forget(key)
+            if number % _STEP == 0:
+                yield
+
+    def _sampling_peer(self, peer: Peer) -> Iterator[None]:
+        """Sample a connection if it has changed now or before."""
+        sampled = self._peers.get(peer.name)
+        if sampled is None:
+            sampled = self._peers[peer.name] = SampledPeer()
+        now = peer.octets
+        if not sampled.had_news and sampled.octets == now:
+            return
+        sampled.had_news = sampled.octets != now
+        sampled.octets = now
+        if sampled.had_news:
+            self._had_news.append(peer)
         key = key_of(peer)
         counts = octets(peer)
         sums = self._octets.setdefault(peer.vhost_name, {"recv_oct": 0, "send_oct": 0})
@@ -75,9 +102,10 @@ class PeerSamples:
                 found.add(key)
                 self._histories.record(key, counts)
                 yield
-        for key in sampled.keys - found:
-            self._histories.forget(key)
-        sampled.keys = found
+        for key in sampled.keys:
+            if key not in found:
+                self._histories.forget(key)
+        sampled.keys = tuple(found)
 
 
 def _channel_samples(peer: Peer, channel: ChannelInfo) -> Iterator[tuple[Key, Counts]]:

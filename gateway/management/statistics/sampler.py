@@ -164,9 +164,8 @@ class Statistics:
     def churn(self) -> Counts:
         """Return the numbers of connections, channels and queues opened and closed."""
         connections = self._broker.connections
-        channels = sum(peer.channel_count for peer in connections)
         return {
-            "channel_closed": connections.channels_opened - channels,
+            "channel_closed": connections.channels_closed,
             "channel_created": connections.channels_opened,
             "connection_closed": connections.opened - len(connections),
             "connection_created": connections.opened,

@@ -47,8 +47,9 @@ def _numbers(file: str) -> dict[str, int]:
 
 
 def _open_files() -> int:
+    """Return the number of open files. Linux 6.2 counts them; a list of 10,000 takes 5 ms."""
     with suppress(OSError):
-        return len(os.listdir("/proc/self/fd"))
+        return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd"))
     return 0
 
 

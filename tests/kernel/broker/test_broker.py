@@ -42,8 +42,12 @@ class FakeConnection:
     def fail(self) -> None:
         self.calls.append("fail")
 
-    def tick(self) -> None:
+    def tick(self) -> int:
         self.calls.append("tick")
+        return 0
+
+    def rested(self, ticks: int) -> None:
+        self.calls.append("rested")
 
 
 def connect(broker: MemoryBroker, *connections: FakeConnection) -> None:

@@ -18,10 +18,11 @@ class Client:
         self.ticks = 0
         self.has_failed = False
 
-    def tick(self) -> None:
+    def tick(self) -> int:
         self.ticks += 1
         if self.is_faulty:
             raise RuntimeError
+        return 0
 
     def fail(self) -> None:
         self.has_failed = True
