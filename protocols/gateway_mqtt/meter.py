@@ -38,6 +38,10 @@ class MeterCount:
         return copy
 
 
+#: What clients have drained that have no traffic yet; it is only read.
+_NONE: Final = Counters()
+
+
 class ClientCounters:
     """The messages one client published and received, and the bytes of their payloads.
 
@@ -56,8 +60,8 @@ class ClientCounters:
         self.deliver_no_ack = 0
         self.redeliver = 0
         self.ack = 0
-        self._drained_acknowledged = Counters()
-        self._drained_unacknowledged = Counters()
+        self._drained_acknowledged = _NONE
+        self._drained_unacknowledged = _NONE
         self.payload_received = 0
         self.payload_sent = 0
 

@@ -1,6 +1,5 @@
 """The recent history of one subject: its samples, and rates and averages over any span of time."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -65,7 +64,7 @@ class History:
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
-        self._rows: deque[tuple[float, tuple[int, ...]]] = deque()
+        self._rows: list[tuple[float, tuple[int, ...]]] = []  # a deque takes 0.6 KiB, and most subjects have one row
         self._rates: tuple[float, ...] = ()
         self._is_cut = False  # older samples were dropped for lack of room
         self.sampled_at_s = 0.0
@@ -100,10 +99,10 @@ class History:
         """Remove what is too much and too old."""
         rows = self._rows
         while len(rows) > keep:
-            rows.popleft()
+            del rows[0]
             self._is_cut = True
         while len(rows) > 1 and rows[1][0] <= now_s - keep_s:
-            rows.popleft()
+            del rows[0]
 
     @property
     def is_moving(self) -> bool:

@@ -49,7 +49,7 @@ class RetainedFeed:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._pending: deque[_PendingSubscription] = deque()
+        self._pending: deque[_PendingSubscription] | None = None  # an empty one takes 0.7 KiB of an idle connection
         self._is_working = False
         self._is_polling = False
         self._is_over = False
@@ -59,6 +59,8 @@ class RetainedFeed:
     def serve(self, subscription: SubscriptionRecord) -> None:
         """Queue a subscription for its retained messages; ``resume`` starts the delivery."""
         found = self._scope.vhost.retained.walk(subscription.binding_key)
+        if self._pending is None:
+            self._pending = deque()
         self._pending.append(_PendingSubscription(subscription, found))
 
     def resume(self) -> None:
@@ -80,7 +82,7 @@ class RetainedFeed:
                 pending = self._pending[0]
                 queue = self._queue_of(pending.subscription)
                 if queue is None:
-                    self._pending.popleft()
+                    self._drop_first()
                 elif not self._has_room(queue, pending.subscription):
                     self._wait(pending.subscription)
                     return
@@ -89,6 +91,13 @@ class RetainedFeed:
                 yield
         finally:
             self._is_working = False
+
+    def _drop_first(self) -> None:
+        """Drop the first subscription: it has its retained messages, or is gone."""
+        assert self._pending is not None
+        self._pending.popleft()
+        if not self._pending:
+            self._pending = None
 
     def _queue_of(self, subscription: SubscriptionRecord) -> QueueLike | None:
         """Return the queue for a subscription's copies; ``None`` if the subscription is gone."""
@@ -104,7 +113,7 @@ class RetainedFeed:
         try:
             message = next(pending.found)
         except StopIteration:
-            self._pending.popleft()
+            self._drop_first()
             return
         if message is None:
             return
