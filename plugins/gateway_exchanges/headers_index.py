@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 from gateway.api import Arguments, Binding, Destination, LongRoute, Message
-from gateway_exchanges.headers_terms import ComparedHeaders, Terms, terms_of
+from gateway_exchanges.headers_requirements import ComparedHeaders, Requirements, requirements_of
 
 #: Shapes and destinations that are examined at once; more take several turns, of which each examines a part.
 _MOST_AT_ONCE: Final = 2048
@@ -36,24 +36,24 @@ class Headers:
 
     def bind(self, binding: Binding) -> None:
         """Add a binding. :raises PreconditionFailed: if its ``x-match`` is not one of the four values."""
-        terms = terms_of(binding.arguments)
-        if terms.is_any:
-            for name, value in terms.wanted:
+        required = requirements_of(binding.arguments)
+        if required.is_any:
+            for name, value in required.wanted:
                 self._any_by_name.setdefault(name, {}).setdefault(value, {})[binding] = binding.destination
-        elif terms.wanted:
-            self._shape(terms).add(terms.values, binding)
+        elif required.wanted:
+            self._shape(required).add(required.values, binding)
         else:
             self._unconditional[binding] = binding.destination
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding, and what it was the last one of."""
-        terms = terms_of(binding.arguments)
-        if terms.is_any:
-            for name, value in terms.wanted:
+        required = requirements_of(binding.arguments)
+        if required.is_any:
+            for name, value in required.wanted:
                 self._remove_any(name, value, binding)
-        elif terms.wanted:
-            shape = self._shape_by_names[terms.valued, terms.present]
-            shape.remove(terms.values, binding)
+        elif required.wanted:
+            shape = self._shape_by_names[required.valued, required.present]
+            shape.remove(required.values, binding)
             if not shape.bindings_by_values:
                 self._remove_shape(shape)
         else:
@@ -80,14 +80,14 @@ class Headers:
             found += bindings.values()
         return found if len(found) < 2 or len(found) > _PART else dict.fromkeys(found)
 
-    def _shape(self, terms: Terms) -> "_Shape":
-        """Return the shape of the terms of a binding; add it to the index if it is new."""
-        names = (terms.valued, terms.present)
+    def _shape(self, required: Requirements) -> "_Shape":
+        """Return the shape of the requirements of a binding; add it to the index if it is new."""
+        names = (required.valued, required.present)
         shape = self._shape_by_names.get(names)
         if shape is None:
             shapes = self._shapes_by_name
-            indexed_by = min((*terms.valued, *terms.present), key=lambda name: len(shapes.get(name, ())))
-            shape = self._shape_by_names[names] = _Shape(terms.valued, terms.present, indexed_by)
+            indexed_by = min((*required.valued, *required.present), key=lambda name: len(shapes.get(name, ())))
+            shape = self._shape_by_names[names] = _Shape(required.valued, required.present, indexed_by)
             shapes.setdefault(indexed_by, {})[shape] = None
         return shape
 

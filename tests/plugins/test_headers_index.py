@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gateway.api import Binding
 from gateway.testing import StandIn, plain_message, stand_in_binding
 from gateway_exchanges.headers_index import Headers
-from gateway_exchanges.headers_terms import comparable
+from gateway_exchanges.headers_requirements import comparable
 
 NAMES = st.sampled_from(["a", "b", "x-c"])
 VALUES = st.sampled_from([None, 0, 1, 1.0, True, False, "1", b"1", "", [1, "x"], {"k": [1]}, nan])

@@ -86,8 +86,8 @@ the same of the message's properties, headers among them. The object's attribute
 
 
 class RoutesBy(NamedTuple):
-    """What the routes of an exchange type depend on besides the bindings, as it declares: on nothing but the routing
-    ``key``, or on nothing but the properties with the ``headers``.
+    """The declared dependence of the routes of an exchange type: besides the bindings only on the routing ``key``, or
+    only on the properties with the ``headers``.
     """
 
     key: bool = False

@@ -1,4 +1,4 @@
-"""What the bindings of a headers exchange require, and the form in which values are compared."""
+"""The requirements of the bindings of a headers exchange, and the form in which values are compared."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ TYPE_NAMES: Final[Mapping[type, str]] = {
 }
 
 
-class Terms:
+class Requirements:
     """The requirements of a binding, in the order of their names.
 
     ``wanted`` has each name with its value, ``None`` if any value will do. ``valued`` are the names with a value,
@@ -59,7 +59,7 @@ class ComparedHeaders:
         return converted
 
 
-def terms_of(arguments: Arguments) -> Terms:
+def requirements_of(arguments: Arguments) -> Requirements:
     """Return what a binding with these arguments requires.
 
     :raises PreconditionFailed: if its ``x-match`` is not one of the four values.
@@ -70,7 +70,7 @@ def terms_of(arguments: Arguments) -> Terms:
         for name, value in sorted(arguments.items())
         if name != "x-match" and (mode.endswith("-with-x") or not name.startswith("x-"))
     ]
-    return Terms(mode.startswith("any"), wanted)
+    return Requirements(mode.startswith("any"), wanted)
 
 
 def _checked_mode(mode: Value) -> str:
