@@ -271,4 +271,4 @@ def test_recorded_state_is_restored(received: set[int], releasing: set[int]) -> 
     later = Qos2State("/", "sensor", record_log.record)
     for record in record_log.records.values():
         later.install(record)
-    assert (later.received, set(later.releasing)) == (received, releasing)
+    assert (set(later.received), set(later.releasing)) == (received, releasing)
