@@ -13,6 +13,7 @@ OFFSET: Final = "x-stream-offset"
 _FILTER: Final = "x-stream-filter"
 _UNFILTERED: Final = "x-stream-match-unfiltered"
 _CONSUMER: Final = "x-stream-consumer"
+_SINGLE: Final = "x-single-active-consumer"
 
 
 def stream_arguments(headers: Mapping[str, str]) -> Arguments:
@@ -32,6 +33,9 @@ def stream_arguments(headers: Mapping[str, str]) -> Arguments:
         arguments[_UNFILTERED] = unfiltered
     if _CONSUMER in headers:
         arguments[_CONSUMER] = headers[_CONSUMER]
+        is_single = truth_of(headers, _SINGLE)
+        if is_single is not None:
+            arguments[_SINGLE] = is_single
     return arguments
 
 

@@ -40,7 +40,7 @@ class ReadScheduler:
         while cursors and budget > 0:
             cursor = cursors.popleft()
             cursor.is_awake = False
-            if cursor.is_over or not cursor.is_behind:
+            if cursor.is_over or cursor.consumer.is_waiting or not cursor.is_behind:
                 continue
             budget -= cursor.deliver_next(budget)
             if not (cursor.is_over or cursor.consumer.is_waiting or cursor.is_awake) and cursor.is_behind:

@@ -22,11 +22,15 @@ LONGEST_NAME: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A stream consumer's arguments. Without a ``start`` it continues after its stored offset, or else at the end."""
+    """A stream consumer's arguments. Without a ``start`` it continues after its stored offset, or else at the end.
+
+    One of a group (``is_grouped``) continues after the stored offset in any case; ``start`` is where the group begins.
+    """
 
     start: Start | None
     wanted: Filter | None
     name: str | None
+    is_grouped: bool = False
 
 
 def parse_request(entity: str, arguments: Arguments) -> ReadRequest:
@@ -34,7 +38,10 @@ def parse_request(entity: str, arguments: Arguments) -> ReadRequest:
 
     :raises PreconditionFailed: with the invalid argument and its fault.
     """
-    return ReadRequest(_start(entity, arguments), _wanted(entity, arguments), _name(entity, arguments))
+    name = _name(entity, arguments)
+    return ReadRequest(
+        _start(entity, arguments), _wanted(entity, arguments), name, _is_grouped(entity, arguments, name)
+    )
 
 
 def _start(entity: str, arguments: Arguments) -> Start | None:
@@ -81,6 +88,15 @@ def _name(entity: str, arguments: Arguments) -> str | None:
     if not 0 < size <= LONGEST_NAME:
         raise _refusal("x-stream-consumer", entity, f"the name must have 1 to {LONGEST_NAME} bytes, but has {size}")
     return name
+
+
+def _is_grouped(entity: str, arguments: Arguments, name: str | None) -> bool:
+    is_single = arguments.get("x-single-active-consumer", False)
+    if not isinstance(is_single, bool):
+        raise _refusal("x-single-active-consumer", entity, f"{{unacceptable_type,{type_name(is_single)}}}")
+    if is_single and name is None:
+        raise _refusal("x-single-active-consumer", entity, "it needs x-stream-consumer, the name of the group")
+    return is_single
 
 
 def _refusal(argument: str, entity: str, wrong: str) -> PreconditionFailed:

@@ -20,6 +20,7 @@ from gateway.kernel.queueing.scheduler import ConsumerSet
 from gateway.kernel.settings.max_age import age_ms
 from gateway.kernel.streams.cursor import Cursor, TrackedMessage
 from gateway.kernel.streams.filters import DEFAULT_BLOOM_SIZE
+from gateway.kernel.streams.groups import GroupLoads, StreamGroups
 from gateway.kernel.streams.read_scheduler import ReadScheduler
 from gateway.kernel.streams.requests import ReadRequest, parse_request
 from gateway.kernel.streams.stream_log import SEGMENT_SIZE, StreamLog
@@ -74,7 +75,7 @@ class Stream(QueueLike):
     more to read. No message is ever counted as unsettled: the messages that consumers hold are still in the stream.
     """
 
-    __slots__ = ("_cursor_by_consumer", "_read_scheduler", "_segment_size", "incarnation", "log", "tracking")
+    __slots__ = ("_cursor_by_consumer", "_groups", "_read_scheduler", "_segment_size", "incarnation", "log", "tracking")
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class Stream(QueueLike):
         arguments: Arguments | None = None,
         segment_size: int = SEGMENT_SIZE,
         read_scheduler: ReadScheduler | None = None,
+        group_loads: GroupLoads | None = None,
     ) -> None:
         given = arguments or {}
         bloom_size = given.get("x-stream-filter-size-bytes", DEFAULT_BLOOM_SIZE)
@@ -96,6 +98,7 @@ class Stream(QueueLike):
         self.log = StreamLog(id, journal, segment_size, bloom_size)
         self._read_scheduler = read_scheduler or ReadScheduler(journal.clock)
         self._cursor_by_consumer: dict[Consumer, Cursor] = {}
+        self._groups = StreamGroups(group_loads or GroupLoads())
         self.tracking = StoredOffsets(vhost_name, name, journal)
         super().__init__(vhost_name, name, journal, StreamConsumers(), id, True, False, None, given)
         self.apply(())
@@ -150,8 +153,9 @@ class Stream(QueueLike):
 
     @property
     def lacks_capacity(self) -> bool:
-        """Whether all consumers have messages to read but no capacity."""
-        cursors = self._cursor_by_consumer.values()
+        """Whether all consumers have messages to read but no capacity; those of a group that wait do not count."""
+        is_held = self._groups.is_held
+        cursors = [cursor for consumer, cursor in self._cursor_by_consumer.items() if not is_held(consumer)]
         return bool(cursors) and all(cursor.consumer.is_waiting and cursor.is_behind for cursor in cursors)
 
     def read(self, offset: int, most_bytes: int) -> bytes | None:
@@ -230,9 +234,40 @@ class Stream(QueueLike):
             raise NotImplementedHere(f"selectors are not supported by stream queues, x-stream-filter is: {self.entity}")
         request = parse_request(self.entity, consumer.arguments)
         self.consumers.add(consumer)
-        self._cursor_by_consumer[consumer] = self._cursor(consumer, request)
+        cursor = self._cursor_by_consumer[consumer] = self._cursor(consumer, request)
+        if request.is_grouped and request.name is not None:
+            self._join(request.name, consumer, cursor.next_offset)
         self.log.tail.keep(True)
         self._consumed_from(consumer)
+
+    def is_active(self, consumer: Consumer) -> bool:
+        """Return whether the consumer gets messages while it has capacity: each but those of a group that wait."""
+        return consumer in self.consumers and not self._groups.is_held(consumer)
+
+    def _join(self, name: str, consumer: Consumer, begin: int) -> None:
+        """Add a consumer to its group, in which it may have to wait."""
+        self._groups.join(name, consumer, begin)
+        group = self._groups.of(consumer)
+        assert group is not None
+        assert group.reader is not None
+        if group.reader is not consumer:
+            consumer.wait()
+        if group.successor is consumer:
+            group.reader.wait()
+            self._read_next(self._groups.hand_over(group.reader))
+
+    def _read_next(self, consumer: Consumer | None) -> None:
+        """Let a consumer of a group read, after the stored offset of the group."""
+        if consumer is None:
+            return
+        cursor = self._cursor_by_consumer[consumer]
+        if not consumer.credit.used:  # a reader whose successor has left goes on
+            cursor.is_over = True
+            cursor = self._cursor_by_consumer[consumer] = self._cursor(
+                consumer, parse_request(self.entity, consumer.arguments)
+            )
+        consumer.is_waiting = False
+        self._read_scheduler.wake(cursor)
 
     def _cursor(self, consumer: Consumer, request: ReadRequest) -> Cursor:
         progress = None if request.name is None else OffsetTracker(self.tracking, request.name)
@@ -249,8 +284,10 @@ class Stream(QueueLike):
     def _offset(self, request: ReadRequest) -> int:
         """Return the start offset of a consumer; an offset out of range is moved to the nearer end."""
         log, start = self.log, request.start
-        if start is None and request.name in self.tracking.offsets:
+        if (start is None or request.is_grouped) and request.name in self.tracking.offsets:
             start = self.tracking.offsets[request.name] + 1
+        elif request.is_grouped and (begin := self._groups.begin_of(request.name)) is not None:
+            start = begin
         if isinstance(start, datetime):
             return log.offset_at(int(start.timestamp() * 1000))
         if isinstance(start, int):
@@ -270,6 +307,10 @@ class Stream(QueueLike):
             return
         cursor.is_over = True
         self.consumers.remove(consumer)
+        if self._groups.of(consumer) is not None:
+            if cursor.progress is not None:
+                cursor.progress.end()
+            self._read_next(self._groups.leave(consumer))
         self._consumed_less(consumer)
         self.tracking.flush()
         if not self._cursor_by_consumer:
@@ -284,7 +325,10 @@ class Stream(QueueLike):
                 wake(cursor)
 
     def reconsider(self, consumer: Consumer) -> None:
-        """Resume a waiting consumer if it has capacity."""
+        """Resume a waiting consumer if it has capacity. One of a group may be replaced instead."""
+        if self._groups.is_held(consumer):
+            self._read_next(self._groups.hand_over(consumer))
+            return
         if consumer.is_waiting and consumer in self.consumers and consumer.has_capacity:
             consumer.is_waiting = False
             self._read_scheduler.wake(self._cursor_by_consumer[consumer])

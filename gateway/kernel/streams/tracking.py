@@ -116,6 +116,10 @@ class OffsetTracker:
             self._processed.remove(last)
         self._tracking.move(self._name, last)
 
+    def end(self) -> None:
+        """Ignore what is processed from now on: another consumer of the name goes on from the stored offset."""
+        self._end = 0
+
     def returned(self, offset: int) -> None:
         """Register a returned message: the stored offset stays below it."""
         self._end = min(self._end, offset)

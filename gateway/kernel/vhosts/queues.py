@@ -21,6 +21,7 @@ from gateway.kernel.settings.limits import (
     require_room_for_queue,
 )
 from gateway.kernel.settings.user_counters import ConsumerTally
+from gateway.kernel.streams.groups import GroupLoads
 from gateway.kernel.streams.read_scheduler import ReadScheduler
 from gateway.kernel.streams.stream import Stream
 from gateway.kernel.traffic import VhostTraffic
@@ -56,6 +57,7 @@ class Queues:
         self._departed: set[object] = set()  # owners whose queues are being deleted
         self._deletions: dict[QueueLike, Iterator[None]] = {}  # in progress
         self._read_scheduler = ReadScheduler(context.journal.clock)
+        self._group_loads = GroupLoads()
 
     @property
     def consumer_count(self) -> int:
@@ -125,6 +127,7 @@ class Queues:
             arguments=record.arguments,
             segment_size=self.rules.segment_size,
             read_scheduler=self._read_scheduler,
+            group_loads=self._group_loads,
         )
 
     def flush_offsets(self) -> None:

@@ -133,6 +133,17 @@ def test_send_declares_a_stream() -> None:
     assert seen(more(client)) == [(b"hello", "0")]
 
 
+def test_a_group_has_one_reader(gateway: Gateway) -> None:
+    """The second one goes on after what the first one has acknowledged."""
+    group = {**READER, "x_stream_consumer": "g", "x_single_active_consumer": "true", "x_stream_offset": "first"}
+    first, second = gateway.client(), gateway.client()
+    received = [client.subscribe("/amq/queue/s", **group) + more(client) for client in (first, second)]
+    assert [len(each) for each in received] == [3, 0]
+    first.command("ACK", id=received[0][0]["ack"])
+    first.command("UNSUBSCRIBE", id="0")
+    assert seen(more(second)) == [(b"1", "1"), (b"2", "2")]
+
+
 def test_a_subscription_to_a_topic_may_use_a_stream() -> None:
     gateway = Gateway()
     client = gateway.client()
