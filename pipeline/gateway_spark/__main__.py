@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from gateway_spark.address import CONNECTION, address_of
+from gateway_spark.address import CONNECTIONS, addresses_of
+from gateway_spark.brokers import Brokers
 from gateway_spark.catalogue import BY_NAME, ENTRIES
 from gateway_spark.choices import master, read
-from gateway_spark.client import Client
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.given import Given
 from gateway_spark.prerequisites import missing, missing_packages
@@ -62,14 +62,14 @@ def _submit(options: Namespace) -> int:
 
 def _status(options: Namespace) -> int:
     """Print the progress of queries."""
-    client = None
-    if options.url is not None or options.urls is not None:
-        names = {name: name for name in ("url", "urls", "vhost", "username")}
+    brokers = None
+    if any(each is not None for each in (options.url, options.urls, options.brokers)):
+        names = {name: name for name in ("url", "urls", "brokers", "vhost", "username")}
         names |= {"passwordFile": "password_file", "passwordEnv": "password_env"}
         given = {name: getattr(options, word) for name, word in names.items() if getattr(options, word) is not None}
-        client = Client(address_of(Given({"retryTimeout": "5s", **given}, CONNECTION)))
+        brokers = Brokers(addresses_of(Given({"retryTimeout": "5s", **given}, CONNECTIONS)))
     for checkpoint in options.checkpoint:
-        for line in described(checkpoint, client):
+        for line in described(checkpoint, brokers):
             print(line)
     return 0
 
@@ -110,6 +110,7 @@ def parser() -> ArgumentParser:
     status.add_argument("checkpoint", nargs="+", type=Path, metavar="CHECKPOINT", help="the directory of a query")
     status.add_argument("--url", help="the broker's management port, to show the lag")
     status.add_argument("--urls", metavar="URL,URL", help="instead: the management ports of a cluster's nodes")
+    status.add_argument("--brokers", metavar="JSON", help="instead: the brokers of a query that reads from several")
     status.add_argument("--vhost", help="the virtual host (default: /)")
     status.add_argument("--username", help="the user (default: guest)")
     status.add_argument("--password-file", metavar="FILE", help="the file with the password")

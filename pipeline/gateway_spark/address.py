@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway_spark.choices import Reader, duration_s, flag, names, text
+from gateway_spark.choices import Reader, brokers, duration_s, flag, names, text
 from gateway_spark.errors import OptionError
 from gateway_spark.given import Given
 
@@ -32,6 +32,13 @@ CONNECTION: Final[Mapping[str, Reader]] = {
     "tls.verify": flag,
     "retryTimeout": duration_s,
 }
+
+
+#: Those of a source, which may read from several brokers.
+CONNECTIONS: Final[Mapping[str, Reader]] = {**CONNECTION, "brokers": brokers}
+
+URLS: Final = ("url", "urls")
+PASSWORDS: Final = ("password", "passwordFile", "passwordEnv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,30 @@ class Address:
         return replace(self, nodes=self.nodes[first:] + self.nodes[:first])
 
 
+def addresses_of(given: Given) -> dict[str, Address]:
+    """Parse the addresses of all brokers, by their names; without the option ``brokers`` there is one, named ``""``.
+
+    :raises OptionError: in one line, for the first invalid option.
+    """
+    if given.only_one(*URLS, "brokers") != "brokers":
+        return {"": address_of(given)}
+    return {name: _address_of_broker(name, own, given) for name, own in given.get("brokers").items()}
+
+
+def _address_of_broker(name: str, own: Mapping[str, str], common: Given) -> Address:
+    """Parse the options of one broker, which apply in place of the common ones."""
+    try:
+        given = common.within(own, CONNECTION, PASSWORDS)
+        if given.only_one(*URLS) is None:
+            raise OptionError("one of the options 'url' or 'urls' is required")
+        return address_of(given)
+    except OptionError as error:
+        raise OptionError(f"option 'brokers', broker '{name}': {error}") from None
+
+
 def address_of(given: Given) -> Address:
     """Parse the address. :raises OptionError: in one line, for the first invalid option."""
-    option = given.only_one("url", "urls") or "url"
+    option = given.only_one(*URLS) or "url"
     urls = given.get(option, DEFAULT_URL)
     nodes = tuple(_node(option, url) for url in ([urls] if option == "url" else urls))
     if len({node.scheme for node in nodes}) > 1:
@@ -110,7 +138,7 @@ def _node(option: str, text: str) -> NodeUrl:
 
 
 def _password(given: Given) -> str:
-    source = given.only_one("password", "passwordFile", "passwordEnv")
+    source = given.only_one(*PASSWORDS)
     where = "" if source is None else given.get(source)
     if source == "passwordFile":
         try:

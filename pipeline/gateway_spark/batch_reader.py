@@ -6,11 +6,12 @@ from contextlib import closing
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from gateway_spark.brokers import Brokers
 from gateway_spark.client import Client
 from gateway_spark.offsets import Key, Range
 from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import SourceOptions
-from gateway_spark.planning import Streams, offset_of, require_selected, selected, still_there, tasks
+from gateway_spark.planning import Streams, offset_of, require_selected, still_there, tasks
 from gateway_spark.pushdown import Narrowing, narrowed
 from gateway_spark.reading import Batch, Task, batches, loss_rule
 
@@ -27,26 +28,27 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks. :raises PipelineError: if the streams cannot be read as requested."""
         options = self._options
-        with closing(Client(options.address)) as client:
-            streams = selected(client, options.selection)
+        with closing(Brokers(options.brokers)) as brokers:
+            streams = brokers.streams(options.selection)
+            brokers.require_clusters(options.selection, streams)
             require_selected(options.start, "startingOffsets", streams)
             require_selected(options.end, "endingOffsets", streams)
-            wanted = [self._range(key, streams, client) for key in streams if self._narrowing.allows(key)]
+            wanted = [self._range(key, streams, brokers) for key in streams if self._narrowing.allows(key)]
             kept = still_there((each for each in wanted if each.size > 0), streams, loss_rule(options.fails_on_loss))
             return list(tasks(kept, streams, options))
 
-    def _range(self, key: Key, streams: Streams, client: Client) -> Range:
+    def _range(self, key: Key, streams: Streams, brokers: Brokers) -> Range:
         """Return the range to read of a partition; messages excluded by filters are neither read nor reported as
         lost.
         """
         partition, narrowing = streams[key], self._narrowing
-        begin = offset_of(self._options.start, "startingOffsets", key, partition, client)
-        end = offset_of(self._options.end, "endingOffsets", key, partition, client)
+        begin = offset_of(self._options.start, "startingOffsets", key, partition, brokers)
+        end = offset_of(self._options.end, "endingOffsets", key, partition, brokers)
         times = narrowing.times_ms
         if times.begin is not None:
-            begin = max(begin, client.offset_at(partition.queue, max(times.begin, 0)))
+            begin = max(begin, brokers.offset_at(partition, max(times.begin, 0)))
         if times.end is not None:
-            end = min(end, client.offset_at(partition.queue, max(times.end, 0)))
+            end = min(end, brokers.offset_at(partition, max(times.end, 0)))
         begin = max(begin, narrowing.offsets.begin or 0)
         if narrowing.offsets.end is not None:
             end = min(end, narrowing.offsets.end)
@@ -57,7 +59,8 @@ class BatchReader(DataSourceReader):
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):  # Spark's own type, if there are no tasks
             return
-        with closing(Client(self._options.address.beginning_at(partition.number))) as client:
+        address = self._options.brokers[partition.broker]
+        with closing(Client(address.beginning_at(partition.number))) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
 

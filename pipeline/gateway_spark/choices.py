@@ -16,6 +16,7 @@ _DURATION: Final = re.compile(r"(\d{1,18})\s*(ms|s|m|h|d)")
 
 #: The longest duration, a hundred years: Spark counts intervals in microseconds, and dates end in the year 9999.
 LONGEST_D: Final = 36_500
+_BROKER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s)://\S+")
 
 
@@ -87,6 +88,21 @@ def master(value: str) -> str:
     return value
 
 
+def brokers(value: str) -> dict[str, dict[str, str]]:
+    """Parse brokers by name, a JSON object: each with its URL, URLs with commas, or an object of its options."""
+    try:
+        found = json.loads(value, object_pairs_hook=_without_repetition)
+    except ValueError:
+        found = None
+    options = {name: {"urls": each} if isinstance(each, str) else each for name, each in _items(found)}
+    if not options or not all(_BROKER.fullmatch(name) and _are_texts(each) for name, each in options.items()):
+        raise ValueError(
+            'JSON such as {"oslo": "http://oslo:15672", "rome": {"url": "http://rome:15672", "username": "spark"}}, '
+            "with names of letters, digits, '_', '.' and '-'"
+        )
+    return options
+
+
 def pattern(value: str) -> str:
     """Parse a regular expression."""
     try:
@@ -113,6 +129,20 @@ def read(option: str, value: str, reader: Reader) -> Any:
         return reader(value)
     except ValueError as error:
         raise OptionError(f"option '{option}' must be {error}, not '{value}'") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name is repeated")
+    return dict(pairs)
+
+
+def _items(found: object) -> list[tuple[str, Any]]:
+    return list(found.items()) if isinstance(found, dict) else []
+
+
+def _are_texts(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(each, str) for each in found.values())
 
 
 def _json_names(value: str) -> list[str]:

@@ -41,6 +41,7 @@ class Partition:
     """One stream: its name (each partition of a super stream has one), its first offset, its next offset, its size.
 
     ``incarnation`` changes when the stream is deleted and declared again; ``None`` if the broker names none.
+    ``broker`` is the name of its broker, if there are several.
     """
 
     queue: str
@@ -48,6 +49,7 @@ class Partition:
     next: int
     size_bytes: int
     incarnation: str | None = None
+    broker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,10 @@ class Client:
         address: Address,
         pause: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         self._address = address
+        self._connect_timeout_s = connect_timeout_s
         self._pause = pause
         self._clock = clock
         self._connection: HTTPConnection | None = None
@@ -198,7 +202,7 @@ class Client:
 
     def _ask(self, method: str, target: str, body: bytes | None) -> tuple[HTTPResponse, bytes]:
         if self._connection is None:
-            self._connection = _connected(self._node, self._address.tls)
+            self._connection = _connected(self._node, self._address.tls, self._connect_timeout_s)
         self._connection.request(method, target, body, self._headers)
         response = self._connection.getresponse()
         return response, response.read()
@@ -233,9 +237,9 @@ def _matching(pattern: str, found: Mapping[str, dict[str, Partition]]) -> dict[s
     return {queue: partitions for queue, partitions in chosen.items() if queue not in inside}
 
 
-def _connected(node: NodeUrl, tls: TlsOptions) -> HTTPConnection:
+def _connected(node: NodeUrl, tls: TlsOptions, timeout_s: float) -> HTTPConnection:
     made = HTTPConnection if node.scheme == "http" else partial(HTTPSConnection, context=_tls_context(tls))
-    connection = made(node.host, node.port, timeout=CONNECT_TIMEOUT_S)
+    connection = made(node.host, node.port, timeout=timeout_s)
     connection.connect()
     connection.timeout = TIMEOUT_S  # used when the connection is reopened
     connection.sock.settimeout(TIMEOUT_S)

@@ -39,6 +39,18 @@ class Given:
             raise OptionError(f"give one of the options {listed(names)}, not {listed(given, 'and')}")
         return given[0] if given else None
 
+    def within(self, options: Mapping[str, str], known: Mapping[str, Reader], *exclusive: tuple[str, ...]) -> "Given":
+        """Return the known options of this and of others, which apply instead.
+
+        One of the ``exclusive`` names replaces all of its group. :raises OptionError: if one of the others is invalid.
+        """
+        merged = Given(options, known)
+        replaced = {name for group in exclusive if any(name in merged for name in group) for name in group}
+        for name, value in self._value_by_name.items():
+            if name in known and name not in merged and name not in replaced:
+                merged._value_by_name[name] = value
+        return merged
+
     def refuse(self, names: tuple[str, ...], reason: str) -> None:
         """Check that none of these options is given. :raises OptionError: with the first that is."""
         for name in names:

@@ -17,10 +17,23 @@ from gateway_spark.errors import OptionError
 
 
 class Key(NamedTuple):
-    """A partition of a queue; a plain stream has only the partition ``"0"``."""
+    """A partition of a queue; a plain stream has only the partition ``"0"``.
+
+    Of several brokers each has partitions of its own, with the broker's name before the number: ``"oslo:0"``.
+    """
 
     queue: str
     partition: str
+
+    @property
+    def broker(self) -> str:
+        """The name of the broker; empty if there is only one."""
+        return self.partition.rpartition(":")[0]
+
+    @property
+    def number(self) -> str:
+        """The number of the partition at its broker."""
+        return self.partition.rpartition(":")[2]
 
 
 class PartitionOffset(NamedTuple):
@@ -162,6 +175,6 @@ def _offset(value: object) -> int:
     return value
 
 
-def _place(key: Key) -> tuple[str, int, str]:
-    """Return the sort key of a partition: queue and number."""
-    return key.queue, int(key.partition) if key.partition.isdigit() else 0, key.partition
+def _place(key: Key) -> tuple[str, str, int, str]:
+    """Return the sort key of a partition: queue, broker and number."""
+    return key.queue, key.broker, int(key.number) if key.number.isdigit() else 0, key.partition

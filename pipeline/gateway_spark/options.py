@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway_spark.address import CONNECTION, Address, address_of
+from gateway_spark.address import CONNECTION, CONNECTIONS, Address, address_of, addresses_of
 from gateway_spark.bounds import EARLIEST, LATEST, Bound, ending_offsets, exact_time, starting_offsets
 from gateway_spark.choices import Reader, count, duration_s, flag, moment_ms, names, one_of, pattern, text
 from gateway_spark.errors import OptionError
@@ -13,7 +13,7 @@ from gateway_spark.given import Given, listed
 DEFAULT_MAX_DELAY_S: Final = 15 * 60.0
 
 SOURCE: Final[Mapping[str, Reader]] = {
-    **CONNECTION,
+    **CONNECTIONS,
     "queue": text,
     "queues": names,
     "queuePattern": pattern,
@@ -80,9 +80,9 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The parsed options of a reader."""
+    """The parsed options of a reader. ``brokers`` are the addresses by name; the only broker has the name ``""``."""
 
-    address: Address
+    brokers: Mapping[str, Address]
     selection: QueueSelection
     start: Bound
     end: Bound = LATEST
@@ -119,7 +119,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         given.refuse(_STREAM_ONLY, "is for streaming queries")
     selection = _selection(given)
     return SourceOptions(
-        address=address_of(given),
+        brokers=addresses_of(given),
         selection=selection,
         start=_start(given, LATEST if is_stream else EARLIEST),
         end=_end(given),

@@ -4,34 +4,20 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from gateway_spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, Bound
-from gateway_spark.client import Client, Partition
-from gateway_spark.errors import BrokerRefused, OptionError
+from gateway_spark.brokers import Brokers
+from gateway_spark.client import Partition
+from gateway_spark.errors import OptionError
 from gateway_spark.offsets import Key, Range, is_same, split
-from gateway_spark.options import QueueSelection, SourceOptions
-from gateway_spark.reading import NOT_FOUND, Lost, Task
+from gateway_spark.options import SourceOptions
+from gateway_spark.reading import Lost, Task
 
 Streams: TypeAlias = Mapping[Key, Partition]
 
 
-def selected(client: Client, selection: QueueSelection) -> dict[Key, Partition]:
-    """Return the partitions of all selected queues. :raises OptionError: if a named queue does not exist."""
-    try:
-        queues = client.streams(selection)
-    except BrokerRefused as refusal:
-        if refusal.status in (400, NOT_FOUND):
-            raise OptionError(f"queues '{selection}' cannot be read: {refusal}") from None
-        raise
-    return {
-        Key(queue, number): partition
-        for queue, partitions in queues.items()
-        for number, partition in partitions.items()
-    }
-
-
-def offset_of(bound: Bound, option: str, key: Key, partition: Partition, client: Client) -> int:
+def offset_of(bound: Bound, option: str, key: Key, partition: Partition, brokers: Brokers) -> int:
     """Return the offset of a bound in a partition. :raises OptionError: if it is missing or beyond the end."""
     if bound.time_ms is not None:
-        return client.offset_at(partition.queue, bound.time_ms)
+        return brokers.offset_at(partition, bound.time_ms)
     if bound.word:
         return partition.first if bound.word == "earliest" else partition.next
     entry = bound.offset_by_key.get(key)
@@ -90,11 +76,12 @@ def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> 
         Task(
             streams[each.key].queue,
             each.key.queue,
-            int(each.key.partition),
+            int(each.key.number),
             each.begin,
             each.end,
             number,
             each.incarnation,
+            each.key.broker,
         )
         for number, each in enumerate(pieces)
     ]

@@ -63,6 +63,8 @@ def narrowed(filters: Iterable[Filter]) -> Narrowing:
             result = replace(result, times_ms=result.times_ms.within(_interval(each, ceil_ms, _after_ms)))
         elif attribute == ("queue",):
             result = replace(result, tests=(*result.tests, _queue_test(each)))
+        elif attribute == ("broker",):
+            result = replace(result, tests=(*result.tests, _broker_test(each)))
         elif attribute == ("partition",):
             result = replace(result, tests=(*result.tests, _partition_test(each)))
     return result
@@ -95,14 +97,24 @@ def _after_ms(moment: datetime) -> int:
 
 
 def _queue_test(each: Filter) -> Callable[[Key], bool]:
+    is_wanted = _text_test(each)
+    return lambda key: is_wanted(key.queue)
+
+
+def _broker_test(each: Filter) -> Callable[[Key], bool]:
+    is_wanted = _text_test(each)
+    return lambda key: is_wanted(key.broker)
+
+
+def _text_test(each: Filter) -> Callable[[str], bool]:
     match each:
         case EqualTo(_, value):
-            return lambda key: key.queue == value
+            return lambda text: text == value
         case In(_, values):
-            return lambda key: key.queue in values
+            return lambda text: text in values
         case StringStartsWith(_, value):
-            return lambda key: key.queue.startswith(value)
-    return lambda key: True
+            return lambda text: text.startswith(value)
+    return lambda text: True
 
 
 def _partition_test(each: Filter) -> Callable[[Key], bool]:
@@ -114,4 +126,4 @@ def _partition_test(each: Filter) -> Callable[[Key], bool]:
             chosen = tuple(values)
         case _:
             return lambda key: True
-    return lambda key: int(key.partition) in chosen
+    return lambda key: int(key.number) in chosen

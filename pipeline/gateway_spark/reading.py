@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client, Slice
 from gateway_spark.errors import BrokerRefused, DataLoss, PipelineError
+from gateway_spark.schema import BROKER_FIELD
 
 Batch: TypeAlias = Any  # pyarrow has no types
 Lost: TypeAlias = Callable[[str], None]
@@ -27,7 +28,7 @@ class Task(InputPartition):
     """The range of one task: messages of one stream, and the origin recorded in the rows.
 
     ``number`` is that of the task: tasks of a cluster begin at different nodes. ``incarnation`` is that of the stream,
-    if known.
+    if known. ``broker`` is the name of its broker, if there are several.
     """
 
     stream: str
@@ -37,6 +38,7 @@ class Task(InputPartition):
     end: int
     number: int = 0
     incarnation: str | None = None
+    broker: str = ""
 
 
 def loss_rule(fails: bool) -> Lost:
@@ -56,6 +58,8 @@ def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Itera
     :raises DataLoss: if some are lost and that is an error.
     """
     expected = to_arrow_schema(schema, timezone="UTC")
+    at_broker = StructType([field for field in schema.fields if field.name != BROKER_FIELD.name])
+    sent = to_arrow_schema(at_broker, timezone="UTC")
     offset = task.begin
     while offset < task.end:
         try:
@@ -65,8 +69,8 @@ def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Itera
             continue
         if not found.first <= offset < found.next:
             raise PipelineError(f"asked for message {offset} of '{task.stream}', got {found.first} to {found.next}")
-        for batch in _cut(_decoded(found, expected), offset - found.first, task.end - offset):
-            yield _renamed(batch, task)
+        for batch in _cut(_decoded(found, sent), offset - found.first, task.end - offset):
+            yield _with_broker(_renamed(batch, task), task, expected)
         offset = found.next
 
 
@@ -112,6 +116,16 @@ def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
             yield piece
         if most <= 0:
             return
+
+
+def _with_broker(batch: Batch, task: Task, expected: Any) -> Batch:
+    """Add the column with the name of the broker, if it is expected."""
+    index = expected.get_field_index(BROKER_FIELD.name)
+    if index < 0:
+        return batch
+    column = pa.repeat(pa.scalar(task.broker, pa.string()), batch.num_rows)
+    columns = batch.columns
+    return pa.RecordBatch.from_arrays([*columns[:index], column, *columns[index:]], schema=expected)
 
 
 def _renamed(batch: Batch, task: Task) -> Batch:

@@ -58,6 +58,9 @@ MESSAGE_SCHEMA: Final = _columns(
     body=BinaryType(),
 )
 
+#: The last column of a source that reads from several brokers: the name of the message's broker.
+BROKER_FIELD: Final = StructField("broker", TEXT)
+
 #: Trace events of messages. ``trace_id`` is the broker's number of a published message, ``null`` once it was paged
 #: out; ``position`` is its permanent position in a queue.
 TRACE_SCHEMA: Final = _columns(

@@ -11,7 +11,7 @@ from gateway_spark.batch_reader import BatchReader, FilteringReader
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.one_line import one_line
 from gateway_spark.options import check_options, source_options
-from gateway_spark.schema import MESSAGE_SCHEMA
+from gateway_spark.schema import BROKER_FIELD, MESSAGE_SCHEMA
 from gateway_spark.sink import MicroBatchWriter, TableWriter
 from gateway_spark.stream_reader import RefusingReader, StreamReader
 
@@ -45,7 +45,8 @@ class GatewaySource(DataSource):
         check_options(self.options if given is None else given)
         without = HEADER_COLUMNS if _leaves_out(self.options, "includeHeaders") else frozenset()
         without |= BODY_COLUMNS if _leaves_out(self.options, "includeBody") else frozenset()
-        first, *others = (field for field in MESSAGE_SCHEMA.fields if field.name not in without)
+        columns = _columns(self.options if given is None else given)
+        first, *others = (field for field in columns.fields if field.name not in without)
         if given is not None:
             if "password" in given:
                 raise OptionError("a table shows its options: use 'passwordFile' or 'passwordEnv', not 'password'")
@@ -107,15 +108,22 @@ def _require_columns(schema: StructType, options: Mapping[str, str]) -> None:
 
     :raises OptionError: for an unknown column, another type, or a column that an option omits.
     """
+    there = _columns(options)
     for field in schema.fields:
-        if field.name not in MESSAGE_SCHEMA.names:
-            raise OptionError(f"there is no column '{field.name}'; the columns are {', '.join(MESSAGE_SCHEMA.names)}")
-        kind = MESSAGE_SCHEMA[field.name].dataType
+        if field.name not in there.names:
+            raise OptionError(f"there is no column '{field.name}'; the columns are {', '.join(there.names)}")
+        kind = there[field.name].dataType
         if field.dataType != kind:
             raise OptionError(f"column '{field.name}' is {kind.simpleString()}, not {field.dataType.simpleString()}")
         for option, columns in (("includeHeaders", HEADER_COLUMNS), ("includeBody", BODY_COLUMNS)):
             if field.name in columns and _leaves_out(options, option):
                 raise OptionError(f"option '{option}' = false omits column '{field.name}', which the schema names")
+
+
+def _columns(options: Mapping[str, str]) -> StructType:
+    """Return all columns, with that of the broker if there are several."""
+    are_several = "brokers" in {name.lower() for name in options}
+    return StructType([*MESSAGE_SCHEMA.fields, *([BROKER_FIELD] if are_several else [])])
 
 
 def _leaves_out(options: Mapping[str, str], option: str) -> bool:

@@ -9,15 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from gateway_spark.client import Client, Partition
-from gateway_spark.errors import BrokerRefused, OptionError
+from gateway_spark.brokers import Brokers
+from gateway_spark.client import Partition
+from gateway_spark.errors import OptionError
 from gateway_spark.offsets import Key, PartitionOffset, decode, is_same
 from gateway_spark.options import QueueSelection
-
-#: HTTP status of a queue that is no stream, and of one that does not exist.
-NO_STREAM: Final = (400, 404)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +75,30 @@ def reached(checkpoint: Path) -> Reached:
     return Reached(query, planned[-1] if planned else None, done[-1] if done else None, entries)
 
 
-def lines(reached: Reached, client: Client) -> list[PartitionLine]:
+def lines(reached: Reached, brokers: Brokers) -> list[PartitionLine]:
     """Return the position in each partition, with its stream."""
-    streams = _streams(reached, client)
+    streams = _streams(reached, brokers)
     return [PartitionLine(key, entry, streams.get(key)) for key, entry in sorted(reached.entry_by_key.items())]
 
 
-def described(checkpoint: Path, client: Client | None) -> Iterator[str]:
+def described(checkpoint: Path, brokers: Brokers | None) -> Iterator[str]:
     """Yield the lines of a status for people. :raises OptionError: if the directory is not a checkpoint."""
     found = reached(checkpoint)
     yield f"{checkpoint}: query {found.query}, batch {_shown(found.done)} done, {_shown(found.planned)} planned"
-    if client is None:
+    if brokers is None:
         for key, entry in sorted(found.entry_by_key.items()):
             yield f"  {key.queue}/{key.partition}: at {entry.next}"
         return
-    for line in lines(found, client):
+    for line in lines(found, brokers):
         yield f"  {line}"
 
 
-def _streams(reached: Reached, client: Client) -> dict[Key, Partition]:
+def _streams(reached: Reached, brokers: Brokers) -> dict[Key, Partition]:
     """Return the streams of a query that still exist."""
     found: dict[Key, Partition] = {}
-    with closing(client):
+    with closing(brokers):
         for queue in dict.fromkeys(key.queue for key in reached.entry_by_key):
-            try:
-                partitions = client.streams(QueueSelection((queue,)))[queue]
-            except BrokerRefused as refusal:
-                if refusal.status in NO_STREAM:
-                    continue
-                raise
-            found |= {Key(queue, number): each for number, each in partitions.items()}
+            found |= brokers.streams(QueueSelection((queue,)), are_required=False)
     return found
 
 

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from gateway_spark.bounds import EARLIEST
+from gateway_spark.brokers import Brokers
 from gateway_spark.client import Client, Partition
 from gateway_spark.errors import PipelineError
 from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, is_same, limited, ranges
@@ -33,7 +34,6 @@ from gateway_spark.planning import (
     place,
     recreated,
     require_selected,
-    selected,
     still_there,
     tasks,
 )
@@ -76,17 +76,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @one_line
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the present end as the target."""
-        with closing(Client(self._options.address)) as client:
-            self._target = {key: each.next for key, each in selected(client, self._options.selection).items()}
+        with closing(self._brokers()) as brokers:
+            self._target = {key: each.next for key, each in brokers.streams(self._options.selection).items()}
 
     @one_line
     def reportLatestOffset(self) -> Json:  # noqa: N802
         """Return the end of all partitions, which Spark shows beside the position of the query."""
-        with closing(Client(self._options.address)) as client:
+        with closing(self._brokers()) as brokers:
             return encode(
                 {
                     key: PartitionOffset(each.next, incarnation=each.incarnation)
-                    for key, each in selected(client, self._options.selection).items()
+                    for key, each in brokers.streams(self._options.selection).items()
                 }
             )
 
@@ -97,16 +97,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         :raises DataLoss: if the next messages are lost and that is an error.
         """
         reached = decode(start)
-        with closing(Client(self._options.address)) as client:
-            streams = selected(client, self._options.selection)
-            begun = self._begun(reached, streams, client)
+        with closing(self._brokers()) as brokers:
+            streams = brokers.streams(self._options.selection)
+            if not self._has_looked:
+                brokers.require_clusters(self._options.selection, streams)
+            begun = self._begun(reached, streams, brokers)
             self._has_looked = True
-            self._tell(reached, client)
+            self._tell(reached, brokers)
             waiting = self._waiting(begun, streams)
-            taken = self._taken(waiting, streams, self._limits(limit), client)
+            taken = self._taken(waiting, streams, self._limits(limit), brokers)
         return encode(begun | {each.key: _moved(each, begun[each.key], reached.get(each.key)) for each in taken})
 
-    def _begun(self, reached: Reached, streams: Streams, client: Client) -> dict[Key, PartitionOffset]:
+    def _begun(self, reached: Reached, streams: Streams, brokers: Brokers) -> dict[Key, PartitionOffset]:
         """Return the offset to continue at in each partition: the query's, or a new start if that is lost."""
         if not reached:
             require_selected(self._options.start, "startingOffsets", streams)
@@ -128,13 +130,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif entry.incarnation is None and partition.incarnation is not None:
                 begun[key] = _start(partition, entry.next)
         for key in streams.keys() - reached.keys():
-            begun[key] = self._beginning(key, streams[key], client, is_new=bool(reached) or self._has_looked)
+            begun[key] = self._beginning(key, streams[key], brokers, is_new=bool(reached) or self._has_looked)
         return begun
 
-    def _beginning(self, key: Key, partition: Partition, client: Client, *, is_new: bool) -> PartitionOffset:
+    def _beginning(self, key: Key, partition: Partition, brokers: Brokers, *, is_new: bool) -> PartitionOffset:
         """Return the start of a new partition; one that was added later starts at its first message."""
         bound = EARLIEST if is_new else self._options.start
-        offset = offset_of(bound, "startingOffsets", key, partition, client)
+        offset = offset_of(bound, "startingOffsets", key, partition, brokers)
         if offset < partition.first:
             lost = loss_rule(self._options.fails_on_loss)
             lost(f"messages {offset} to {partition.first - 1} of {place(key)} are gone")
@@ -165,13 +167,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return replace(self._options.limits, max_bytes=most)
         return self._options.limits
 
-    def _taken(self, waiting: list[Range], streams: Streams, limits: ReadLimits, client: Client) -> list[Range]:
+    def _taken(self, waiting: list[Range], streams: Streams, limits: ReadLimits, brokers: Brokers) -> list[Range]:
         if limits.min_rows is not None and self._waits_for_more(waiting, limits):
             return []
         if limits.max_rows is not None:
             waiting = limited(waiting, limits.max_rows)
         if limits.max_bytes is not None:
-            waiting = _limited_bytes(waiting, streams, limits.max_bytes, client)
+            waiting = _limited_bytes(waiting, streams, limits.max_bytes, brokers)
         return waiting
 
     def _waits_for_more(self, waiting: list[Range], limits: ReadLimits) -> bool:
@@ -192,8 +194,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = ranges(decode(start), decode(end))
         if not wanted:
             return []
-        with closing(Client(self._options.address)) as client:
-            streams = selected(client, self._options.selection)
+        with closing(self._brokers()) as brokers:
+            streams = brokers.streams(self._options.selection)
         kept = still_there(wanted, streams, loss_rule(self._options.fails_on_loss))
         return list(tasks(kept, streams, self._options))
 
@@ -202,7 +204,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the messages of a task as Arrow batches."""
         if not isinstance(partition, Task):
             return
-        with closing(Client(self._options.address.beginning_at(partition.number))) as client:
+        address = self._options.brokers[partition.broker]
+        with closing(Client(address.beginning_at(partition.number))) as client:
             yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
 
     @one_line
@@ -210,19 +213,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Report the position of the query to the broker. Called one batch late and never for the last;
         informational only.
         """
-        with closing(Client(replace(self._options.address, retry_s=0))) as client:
-            self._tell(decode(end), client)
+        at_once = {name: replace(address, retry_s=0) for name, address in self._options.brokers.items()}
+        with closing(Brokers(at_once)) as brokers:
+            self._tell(decode(end), brokers)
 
-    def _tell(self, reached: Reached, client: Client) -> None:
+    def _tell(self, reached: Reached, brokers: Brokers) -> None:
         """Report progress, once for each offset; errors do not fail the query."""
         positions = {key: entry._replace(since=None) for key, entry in reached.items()}
         if not positions or positions == self._reported:
             return
         try:
-            client.report(self._options.consumer, {"offsets": encode(positions)})
+            brokers.report(self._options.consumer, positions)
         except PipelineError as error:
             warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
         self._reported = positions
+
+    def _brokers(self) -> Brokers:
+        return Brokers(self._options.brokers)
 
 
 class RefusingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -252,13 +259,13 @@ def _start(partition: Partition, offset: int) -> PartitionOffset:
     return PartitionOffset(offset, offset, partition.incarnation)
 
 
-def _limited_bytes(waiting: list[Range], streams: Streams, most: int, client: Client) -> list[Range]:
+def _limited_bytes(waiting: list[Range], streams: Streams, most: int, brokers: Brokers) -> list[Range]:
     """Take about ``most`` bytes of the waiting messages, a share from each partition, at least one message each."""
     estimates = [_estimate(each, streams[each.key]) for each in waiting]
     taken = []
     for each, estimate in zip(waiting, estimates, strict=True):
         share = max(1, most * estimate // max(1, sum(estimates)))
-        end = client.offset_after(streams[each.key].queue, each.begin, share)
+        end = brokers.offset_after(streams[each.key], each.begin, share)
         taken.append(each._replace(end=max(each.begin + 1, min(each.end, end))))
     return taken
 

@@ -46,7 +46,7 @@ def pauses() -> Pauses:
 
 @pytest.fixture
 def client(broker: FakeBroker, pauses: Pauses) -> Iterator[Client]:
-    address = source_options(broker.options(queue="orders"), is_stream=True).address
+    address = source_options(broker.options(queue="orders"), is_stream=True).brokers[""]
     client = Client(address, pauses.pause, pauses.clock)
     yield client
     client.close()
@@ -104,7 +104,7 @@ def both(broker: FakeBroker, other: FakeBroker, pauses: Pauses) -> Iterator[Clie
     """A client that knows two nodes."""
     urls = f"http://127.0.0.1:{broker.port},http://127.0.0.1:{other.port}"
     given = {"urls": urls, "retryTimeout": "5s", "queue": "orders"}
-    client = Client(source_options(given, is_stream=True).address, pauses.pause, pauses.clock)
+    client = Client(source_options(given, is_stream=True).brokers[""], pauses.pause, pauses.clock)
     yield client
     client.close()
 
@@ -139,7 +139,7 @@ def test_a_port_without_a_listener_is_reported(pauses: Pauses) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     options = {"url": f"http://127.0.0.1:{port}", "retryTimeout": "5s", "queue": "orders"}
-    client = Client(source_options(options, is_stream=True).address, pauses.pause, pauses.clock)
+    client = Client(source_options(options, is_stream=True).brokers[""], pauses.pause, pauses.clock)
     with pytest.raises(Unreachable, match=f"no answer from http://127.0.0.1:{port} within 5 s .*Connection refused"):
         client.streams(ORDERS)
 
@@ -194,7 +194,7 @@ def asked_over_tls(broker: FakeBroker, retry_s: str = "200ms", **tls: str) -> in
     broker.declare("orders", 5, 50)
     options = {f"tls.{name}": value for name, value in tls.items()}
     given = {"url": f"https://127.0.0.1:{broker.port}", "retryTimeout": retry_s, "queue": "orders"} | options
-    client = Client(source_options(given, is_stream=True).address)
+    client = Client(source_options(given, is_stream=True).brokers[""])
     try:
         return client.offset_at("orders", 0)
     finally:
@@ -221,7 +221,7 @@ def test_a_peer_that_does_not_answer_to_tls_times_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         options = {"url": f"https://127.0.0.1:{silent.getsockname()[1]}", "retryTimeout": "1s", "queue": "orders"}
-        client = Client(source_options(options, is_stream=True).address, pauses.pause, pauses.clock)
+        client = Client(source_options(options, is_stream=True).brokers[""], pauses.pause, pauses.clock)
         with pytest.raises(Unreachable, match=r"within 1 s .*timed out"):
             client.streams(ORDERS)
 

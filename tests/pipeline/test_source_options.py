@@ -64,7 +64,7 @@ WRONG_SOURCE = [
     (QUEUE | {"urls": "http://a:1,b:2"}, NO_URLS),
     (
         QUEUE | {"url": "http://a:1", "urls": "http://b:2"},
-        "give one of the options 'url' or 'urls', not 'url' and 'urls'",
+        "give one of the options 'url', 'urls' or 'brokers', not 'url' and 'urls'",
     ),
     (QUEUE | {"urls": "http://a:1,https://b:2"}, "option 'urls' must begin all with http or all with https"),
     (QUEUE | {"tls.ca": "x.pem"}, "option 'tls.ca' needs an 'url' that begins with https"),
@@ -164,18 +164,18 @@ def test_the_defaults() -> None:
     assert (batch.start, batch.end, stream.start) == (EARLIEST, LATEST, LATEST)
     assert (batch.fails_on_loss, batch.pushes_filters, stream.limits) == (True, False, ReadLimits())
     assert stream.consumer == "spark orders"
-    address = batch.address
+    address = batch.brokers[""]
     assert (address.nodes, address.vhost) == ((NodeUrl("http", "127.0.0.1", 15672),), "/")
     assert (address.username, address.password, address.retry_s) == ("guest", "guest", 60)
 
 
 def test_several_nodes_are_parsed() -> None:
-    address = source_options(QUEUE | {"urls": "https://a, https://b:1,https://[::1]:2"}, is_stream=True).address
+    address = source_options(QUEUE | {"urls": "https://a, https://b:1,https://[::1]:2"}, is_stream=True).brokers[""]
     assert [str(node) for node in address.nodes] == ["https://a:15671", "https://b:1", "https://[::1]:2"]
 
 
 def test_tasks_begin_at_different_nodes() -> None:
-    address = source_options(QUEUE | {"urls": "http://a:1,http://b:2,http://c:3"}, is_stream=True).address
+    address = source_options(QUEUE | {"urls": "http://a:1,http://b:2,http://c:3"}, is_stream=True).brokers[""]
     orders = ["".join(node.host for node in address.beginning_at(number).nodes) for number in range(4)]
     assert orders == ["abc", "bca", "cab", "abc"]
 
@@ -206,12 +206,12 @@ def test_an_offset_from_a_checkpoint_is_accepted() -> None:
 def test_a_password_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret \n")
     options = source_options(QUEUE | {"passwordFile": str(tmp_path / "secret")}, is_stream=True)
-    assert options.address.password == "s3cret "
+    assert options.brokers[""].password == "s3cret "
 
 
 def test_a_password_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKER_PASSWORD", "s3cret")
-    assert source_options(QUEUE | {"passwordEnv": "BROKER_PASSWORD"}, is_stream=True).address.password == "s3cret"
+    assert source_options(QUEUE | {"passwordEnv": "BROKER_PASSWORD"}, is_stream=True).brokers[""].password == "s3cret"
 
 
 def test_a_password_is_never_shown() -> None:

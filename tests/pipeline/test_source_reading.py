@@ -67,7 +67,7 @@ def test_messages_are_the_same_for_any_split_of_answers(
     broker.rows_per_answer, broker.batch_rows = answer + batch, batch
     broker.faults.extend(faults)
     end = min(105, begin + size)
-    address = source_options(broker.options(queue="orders"), is_stream=True).address
+    address = source_options(broker.options(queue="orders"), is_stream=True).brokers[""]
     with closing(Client(address, pause=lambda seconds: None)) as client:
         task = Task("orders", "orders", 0, begin, end)
         found = [row for batch in batches(client, task, MESSAGE_SCHEMA, loss_rule(True)) for row in batch.to_pylist()]

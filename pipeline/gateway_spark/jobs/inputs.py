@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.brokers import Brokers
 from gateway_spark.choices import moment_ms, read
-from gateway_spark.client import Client
 from gateway_spark.errors import OptionError
 from gateway_spark.jobs.job import JobRun, Reads
 from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
-from gateway_spark.planning import require_selected, selected
+from gateway_spark.planning import require_selected
 
 
 def add_input_options(parser: ArgumentParser, reads: Reads) -> None:
@@ -40,6 +40,8 @@ def add_connection_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("the broker")
     group.add_argument("--url", help="the broker's management port (default: http://127.0.0.1:15672)")
     group.add_argument("--urls", metavar="URL,URL", help="instead: the management ports of a cluster's nodes")
+    brokers_help = "instead: several brokers by name, whose streams of one name are partitions of one queue"
+    group.add_argument("--brokers", metavar="JSON", help=brokers_help)
     group.add_argument("--vhost", help="the virtual host (default: / for a broker, all for an archive)")
     group.add_argument("--username", help="the user (default: guest)")
     group.add_argument("--password-file", metavar="FILE", help="the file with the password")
@@ -66,8 +68,8 @@ def check(options: Namespace, reads: Reads) -> None:
         raise OptionError("--queue NAME, --queue-pattern REGEX or --archive DIR is required")
     source = source_options(given, is_stream=follows(options))
     _require_period(options)
-    with closing(Client(source.address)) as client:
-        require_selected(source.start, "startingOffsets", selected(client, source.selection))
+    with closing(Brokers(source.brokers)) as brokers:
+        require_selected(source.start, "startingOffsets", brokers.streams(source.selection))
 
 
 def _require_period(options: Namespace) -> None:
@@ -114,8 +116,8 @@ def incarnations(options: Namespace) -> dict[str, str]:
     if not reads_stream(options):
         return {}
     source = source_options(stream_options(options, is_stream=False), is_stream=False)
-    with closing(Client(source.address)) as client:
-        streams = selected(client, source.selection)
+    with closing(Brokers(source.brokers)) as brokers:
+        streams = brokers.streams(source.selection)
     return {f"{key.queue}/{key.partition}": each.incarnation or "" for key, each in sorted(streams.items())}
 
 
@@ -161,6 +163,7 @@ def connection_options(options: Namespace) -> dict[str, str]:
     named: Mapping[str, str | None] = {
         "url": options.url,
         "urls": options.urls,
+        "brokers": options.brokers,
         "vhost": options.vhost,
         "username": options.username,
         "passwordFile": options.password_file,
@@ -173,6 +176,12 @@ def connection_options(options: Namespace) -> dict[str, str]:
             raise OptionError(f"--option needs NAME=VALUE, not '{word}'")
         given[name] = value
     return given
+
+
+def require_one_broker(options: Namespace) -> None:
+    """Check that a job which publishes has one broker. :raises OptionError: if it has several."""
+    if "brokers" in {name.lower() for name in connection_options(options)}:
+        raise OptionError("--brokers is for jobs that only read: messages are published to the broker they come from")
 
 
 def checked_sink(given: Mapping[str, str]) -> Mapping[str, str]:

@@ -61,6 +61,8 @@ def add_options(parser: ArgumentParser) -> None:
 def check(options: Namespace, outputs: Outputs) -> None:
     """Check the names of the devices' columns."""
     require_labels(options.by or BY, COLUMNS)
+    if options.alert_exchange is not None:
+        inputs.require_one_broker(options)
 
 
 def perform(run: JobRun) -> JobOutcome:

@@ -70,6 +70,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def check(options: Namespace, outputs: Outputs) -> None:
     """Check that a replay which publishes has a name."""
+    inputs.require_one_broker(options)
     if options.name is None and not options.dry_run:
         raise OptionError("--name is required to publish nothing twice (or use --dry-run)")
 
