@@ -7,13 +7,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from gateway_spark.brokers import Brokers
-from gateway_spark.client import Client
 from gateway_spark.offsets import Key, Range
 from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import SourceOptions
-from gateway_spark.planning import Streams, offset_of, require_selected, still_there, tasks
+from gateway_spark.planning import Streams, offset_of, require_selected, still_there
 from gateway_spark.pushdown import Narrowing, narrowed
-from gateway_spark.reading import Batch, Task, batches, loss_rule
+from gateway_spark.reading import Batch, loss_rule
+from gateway_spark.tasks import messages, tasks
 
 
 class BatchReader(DataSourceReader):
@@ -57,11 +57,7 @@ class BatchReader(DataSourceReader):
     @one_line_each
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""
-        if not isinstance(partition, Task):  # Spark's own type, if there are no tasks
-            return
-        address = self._options.brokers[partition.broker]
-        with closing(Client(address.beginning_at(partition.number))) as client:
-            yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
+        yield from messages(partition, self._options, self._schema)
 
 
 class FilteringReader(BatchReader):

@@ -7,9 +7,8 @@ from gateway_spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, Bound
 from gateway_spark.brokers import Brokers
 from gateway_spark.client import Partition
 from gateway_spark.errors import OptionError
-from gateway_spark.offsets import Key, Range, is_same, split
-from gateway_spark.options import SourceOptions
-from gateway_spark.reading import Lost, Task
+from gateway_spark.offsets import Key, Range, is_same
+from gateway_spark.reading import Lost
 
 Streams: TypeAlias = Mapping[Key, Partition]
 
@@ -67,21 +66,3 @@ def recreated(key: Key) -> str:
 def place(key: Key) -> str:
     """Return the name of a partition for messages."""
     return f"queue '{key.queue}', partition {key.partition}"
-
-
-def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> list[Task]:
-    """Cut ranges into tasks."""
-    pieces = split(wanted, least=options.min_partitions, most_rows=options.max_rows_per_partition)
-    return [
-        Task(
-            streams[each.key].queue,
-            each.key.queue,
-            int(each.key.number),
-            each.begin,
-            each.end,
-            number,
-            each.incarnation,
-            each.key.broker,
-        )
-        for number, each in enumerate(pieces)
-    ]

@@ -1,4 +1,4 @@
-"""Reading of a range of offsets as Arrow batches, in a task on an executor."""
+"""Reading of a range of offsets as Arrow batches, in a task on an executor or without Spark."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client, Slice
 from gateway_spark.errors import BrokerRefused, DataLoss, PipelineError
-from gateway_spark.schema import BROKER_FIELD
 
 Batch: TypeAlias = Any  # pyarrow has no types
 Lost: TypeAlias = Callable[[str], None]
@@ -22,10 +18,13 @@ GONE = 410
 RECREATED = "recreated"
 NOT_FOUND = 404
 
+#: The column that the broker does not send: its name, if there are several.
+BROKER = "broker"
+
 
 @dataclass
-class Task(InputPartition):
-    """The range of one task: messages of one stream, and the origin recorded in the rows.
+class StreamSpan:
+    """A range of messages of one stream, and the origin recorded in the rows.
 
     ``number`` is that of the task: tasks of a cluster begin at different nodes. ``incarnation`` is that of the stream,
     if known. ``broker`` is the name of its broker, if there are several.
@@ -52,40 +51,38 @@ def loss_rule(fails: bool) -> Lost:
     return lost
 
 
-def batches(client: Client, task: Task, schema: StructType, lost: Lost) -> Iterator[Batch]:
-    """Yield the messages of a task, in order and each once.
+def batches(client: Client, span: StreamSpan, expected: Any, lost: Lost) -> Iterator[Batch]:
+    """Yield the messages of a range, in order and each once, with the columns of an Arrow schema.
 
     :raises DataLoss: if some are lost and that is an error.
     """
-    expected = to_arrow_schema(schema, timezone="UTC")
-    at_broker = StructType([field for field in schema.fields if field.name != BROKER_FIELD.name])
-    sent = to_arrow_schema(at_broker, timezone="UTC")
-    offset = task.begin
-    while offset < task.end:
+    sent = pa.schema([field for field in expected if field.name != BROKER])
+    offset = span.begin
+    while offset < span.end:
         try:
-            found = client.read(task.stream, offset, task.end, task.incarnation)
+            found = client.read(span.stream, offset, span.end, span.incarnation)
         except BrokerRefused as refusal:
-            offset = _after_loss(task, offset, refusal, lost)
+            offset = _after_loss(span, offset, refusal, lost)
             continue
         if not found.first <= offset < found.next:
-            raise PipelineError(f"asked for message {offset} of '{task.stream}', got {found.first} to {found.next}")
-        for batch in _cut(_decoded(found, sent), offset - found.first, task.end - offset):
-            yield _with_broker(_renamed(batch, task), task, expected)
+            raise PipelineError(f"asked for message {offset} of '{span.stream}', got {found.first} to {found.next}")
+        for batch in _cut(_decoded(found, sent), offset - found.first, span.end - offset):
+            yield _with_broker(_renamed(batch, span), span, expected)
         offset = found.next
 
 
-def _after_loss(task: Task, offset: int, refusal: BrokerRefused, lost: Lost) -> int:
+def _after_loss(span: StreamSpan, offset: int, refusal: BrokerRefused, lost: Lost) -> int:
     """Return the offset to continue at after the broker reported lost messages."""
     first = refusal.fields.get("first")
     if refusal.status == GONE and isinstance(first, int):
-        lost(f"messages {offset} to {min(first, task.end) - 1} of stream '{task.stream}' are gone")
+        lost(f"messages {offset} to {min(first, span.end) - 1} of stream '{span.stream}' are gone")
         return max(first, offset + 1)
     if refusal.status == GONE and refusal.fields.get("error") == RECREATED:
-        lost(f"stream '{task.stream}' was deleted and declared again: messages {offset} to {task.end - 1} are gone")
-        return task.end
+        lost(f"stream '{span.stream}' was deleted and declared again: messages {offset} to {span.end - 1} are gone")
+        return span.end
     if refusal.status == NOT_FOUND:
-        lost(f"stream '{task.stream}' is gone, with its messages {offset} to {task.end - 1}")
-        return task.end
+        lost(f"stream '{span.stream}' is gone, with its messages {offset} to {span.end - 1}")
+        return span.end
     raise refusal
 
 
@@ -118,21 +115,21 @@ def _cut(whole: Iterator[Batch], skip: int, most: int) -> Iterator[Batch]:
             return
 
 
-def _with_broker(batch: Batch, task: Task, expected: Any) -> Batch:
+def _with_broker(batch: Batch, span: StreamSpan, expected: Any) -> Batch:
     """Add the column with the name of the broker, if it is expected."""
-    index = expected.get_field_index(BROKER_FIELD.name)
+    index = expected.get_field_index(BROKER)
     if index < 0:
         return batch
-    column = pa.repeat(pa.scalar(task.broker, pa.string()), batch.num_rows)
+    column = pa.repeat(pa.scalar(span.broker, pa.string()), batch.num_rows)
     columns = batch.columns
     return pa.RecordBatch.from_arrays([*columns[:index], column, *columns[index:]], schema=expected)
 
 
-def _renamed(batch: Batch, task: Task) -> Batch:
+def _renamed(batch: Batch, span: StreamSpan) -> Batch:
     """Name the super stream in the rows of one of its partitions."""
-    if task.stream == task.queue and task.partition == 0:
+    if span.stream == span.queue and span.partition == 0:
         return batch
-    for name, value, kind in (("queue", task.queue, pa.string()), ("partition", task.partition, pa.int32())):
+    for name, value, kind in (("queue", span.queue, pa.string()), ("partition", span.partition, pa.int32())):
         index = batch.schema.get_field_index(name)
         if index < 0:
             continue

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.bounds import EARLIEST
 from gateway_spark.brokers import Brokers
-from gateway_spark.client import Client, Partition
+from gateway_spark.client import Partition
 from gateway_spark.errors import PipelineError
 from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, is_same, limited, ranges
 from gateway_spark.one_line import one_line, one_line_each
@@ -35,9 +35,9 @@ from gateway_spark.planning import (
     recreated,
     require_selected,
     still_there,
-    tasks,
 )
-from gateway_spark.reading import Batch, Task, batches, loss_rule
+from gateway_spark.reading import Batch, loss_rule
+from gateway_spark.tasks import messages, tasks
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -202,11 +202,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @one_line_each
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Yield the messages of a task as Arrow batches."""
-        if not isinstance(partition, Task):
-            return
-        address = self._options.brokers[partition.broker]
-        with closing(Client(address.beginning_at(partition.number))) as client:
-            yield from batches(client, partition, self._schema, loss_rule(self._options.fails_on_loss))
+        yield from messages(partition, self._options, self._schema)
 
     @one_line
     def commit(self, end: Json) -> None:

@@ -35,7 +35,7 @@ use_options()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Set a timeout for every test of this directory."""
     for item in items:
-        if item.path.parent.name == "pipeline" and item.get_closest_marker("timeout") is None:
+        if "pipeline" in item.path.parts and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
 
 

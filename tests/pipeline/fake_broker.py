@@ -14,9 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from gateway_spark.schema import MESSAGE_SCHEMA
+from gateway.columnar.encoding.schema import MESSAGES
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -108,7 +107,7 @@ class FakeBroker:
 
 def table(stream: str, begin: int, end: int) -> pa.Table:
     """Return messages of a stream as the broker sends them."""
-    schema = to_arrow_schema(MESSAGE_SCHEMA, timezone="UTC")
+    schema = MESSAGES
     rows = [
         {
             "vhost": "/",

@@ -20,11 +20,15 @@ from gateway_spark.client import Client
 from gateway_spark.errors import DataLoss, OptionError, PipelineError, Unreachable
 from gateway_spark.one_line import HIDING, WORKERS_VARIABLES
 from gateway_spark.options import source_options
-from gateway_spark.reading import Task, batches, loss_rule
+from gateway_spark.reading import batches, loss_rule
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.source import GatewaySource
 from gateway_spark.stream_reader import RefusingReader, StreamReader
+from gateway_spark.tasks import Task
 from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
+
+#: What Spark expects of all columns.
+SCHEMA = to_arrow_schema(MESSAGE_SCHEMA, timezone="UTC")
 
 
 def reader(broker: FakeBroker, **options: str) -> BatchReader:
@@ -70,7 +74,7 @@ def test_messages_are_the_same_for_any_split_of_answers(
     address = source_options(broker.options(queue="orders"), is_stream=True).brokers[""]
     with closing(Client(address, pause=lambda seconds: None)) as client:
         task = Task("orders", "orders", 0, begin, end)
-        found = [row for batch in batches(client, task, MESSAGE_SCHEMA, loss_rule(True)) for row in batch.to_pylist()]
+        found = [row for batch in batches(client, task, SCHEMA, loss_rule(True)) for row in batch.to_pylist()]
     assert [row["offset"] for row in found] == list(range(begin, end))
 
 

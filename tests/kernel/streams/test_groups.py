@@ -205,7 +205,7 @@ def test_invalid_arguments_are_refused(broker: MemoryBroker, arguments: dict[str
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_each_message_is_acknowledged_once_whoever_comes_and_goes(data: st.DataObject) -> None:
+def test_each_message_is_acknowledged_once_in_any_order_of_events(data: st.DataObject) -> None:
     """Members join, acknowledge everything and leave in any order; nothing comes twice after an acknowledgement."""
     broker = MemoryBroker()
     streams = [stream_of(broker, f"p-{number}") for number in range(3)]
