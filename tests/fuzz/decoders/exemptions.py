@@ -15,6 +15,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.access.methods:GuardedDialogue.step": _PASSES,
     "gateway.access.scram:mac": _COMPUTES,
     "gateway.bridges.amqp_connection:AmqpConnection.dataReceived": _OTHERS,
+    "gateway.cli.ctl.audit_verification:Note.parse": "a pattern matches all of the word or nothing",
     "gateway.cli.ctl.verb:Seconds.convert": "click passes a word of the command line; float() decides",
     "gateway.cli.migrate.backends:Backends.convert": "settings-rabbitmq-conf calls it line by line",
     "gateway.cli.migrate.ldap_queries:LdapQueries.convert": "settings-rabbitmq-conf calls it line by line",
@@ -90,6 +91,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
 #: Modules that call a parser of the standard library, beside those with a target.
 NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.cli.ctl.api": "it decodes answers of the broker that the user chose",
+    "gateway.cli.ctl.audit_files": "it decodes a file of the user line by line; any fault of a line is reported",
     "gateway.cli.ctl.connecting.profile_changes": "it decodes what it is about to write",
     "gateway.cli.ctl.connecting.profiles": "it decodes a file of the user, as settings-file does",
     "gateway.cli.ctl.verbs.definitions": "it decodes a file of the user; the target definitions has the broker's",
@@ -97,6 +99,7 @@ NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.cli.local_cluster.nodes": "it decodes answers of a node that it has started",
     "gateway.cli.local_cluster.servers": "it decodes answers of a server that it has started",
     "gateway.cli.migrate.target": "it checks what settings-rabbitmq-conf and settings-mosquitto-conf made",
+    "gateway.management.pipeline.archive_files": "it decodes answers of the worker that it has started",
     "gateway.management.pipeline.batches": "a field of a record that it wrote itself",
     "gateway.management.pipeline.staged_files": "files that it wrote itself, whose checksums it compares",
     "gateway.management.pipeline.job_results": "one short file that a job of the operator wrote; any fault is shown",
