@@ -6,10 +6,11 @@ archive fills up and blocks its publishers.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.archive.redaction import BodyRule, rules_of
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
 from gateway.columnar.tables.table_directory import shortened
 from gateway.kernel.archives.archive import QUEUE, TRACE, Archive
@@ -38,7 +39,7 @@ class ArchiveWriter:
 
     ``has_files`` tells whether the store puts segments into files; otherwise their bytes are sent by pipe, in
     parts. ``touch`` ensures that the current turn is ended after work was done. ``target`` is the directory of the
-    tables, or the address of Iceberg tables.
+    tables, or the address of Iceberg tables. ``redact`` are the rules for bodies.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class ArchiveWriter:
         touch: Callable[[], None],
         *,
         has_files: bool,
+        redact: Sequence[BodyRule] = (),
     ) -> None:
         self._broker = broker
         self._worker = worker
         self._target = target
         self._touch = touch
         self._has_files = has_files
+        self._redact = redact
         self._due: deque[Archive] = deque()
         self._paused: set[Archive] = set()
         self._written_to: dict[Archive, int] = {}  # the end of the last part, of segments in several parts
@@ -105,6 +108,7 @@ class ArchiveWriter:
             "kind": "trace" if is_trace else "messages",
             "vhost": record.vhost,
             "queue": queue,
+            "redact": [] if is_trace else rules_of(self._redact, record.name),
             "from": range[0],
             "to": range[1],
         }

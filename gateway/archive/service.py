@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.archive_writer import ArchiveWriter
+from gateway.archive.redaction import BodyRule
 from gateway.archive.stream_encoder import StreamEncoder
 from gateway.archive.targets import archive_target
 from gateway.config import Settings
@@ -34,7 +35,10 @@ class ArchiveService:
         has_files = settings.storage.engine != "memory"
         wants_all = settings.streams.encode == "sealed"
         self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
-        self._filing = ArchiveWriter(broker, worker, archive_target(settings), touch, has_files=has_files)
+        redact = [BodyRule.parse(rule) for rule in settings.archive.redact]
+        self._filing = ArchiveWriter(
+            broker, worker, archive_target(settings), touch, has_files=has_files, redact=redact
+        )
 
     def encode_from_now_on(self, stream: Stream) -> None:
         """Mark a stream as read in columnar form: its segments are encoded ahead of reads from now on."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from gateway.config.kinds import Allowed, OptionalPath, Password, Size
+from gateway.config.kinds import Allowed, BodyRules, OptionalPath, Password, Size
 from gateway.config.section import Section
 
 
@@ -57,6 +57,9 @@ class ArchiveSettings(Section):
 
     segment_age_s: Annotated[int, Field(ge=1, le=86400)] = 300
     """Longest time that data is collected for one file, in seconds; a file never spans two days in UTC."""
+
+    redact: BodyRules = Field(default_factory=list)
+    """Parts of bodies that are replaced by ``***`` before they are written: exchange or queue, routing key, path."""
 
     max_backlog: Annotated[Size, Field(ge=2**20, le=10**12)] = 512 * 2**20
     """Data of one exchange or queue that may wait to be written before its publishers are blocked."""

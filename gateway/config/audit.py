@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.kinds import Live, Size
+from gateway.config.kinds import AuditPaths, Live, Size
 from gateway.config.section import Section
 
 
@@ -22,6 +22,9 @@ class AuditSettings(Section):
 
     longest_entry: Live[Annotated[Size, Field(ge=1024, le=2**20)]] = 16 * 2**10
     """Size of an entry above which the states before and after the change are left out."""
+
+    redact: Live[AuditPaths] = Field(default_factory=list)
+    """Parts of states and requests that are replaced by ``***`` before an entry is recorded: action and path."""
 
     client_topology: Live[bool] = False
     """Whether exchanges, queues and bindings that AMQP and STOMP clients create and delete are recorded, and purges."""

@@ -167,6 +167,20 @@ Hosts = Annotated[
 ]
 """Host names."""
 
+_PATH: Final = r"\$(\.[^\s.\[\]]+|\[\*\])*"
+
+BodyRules = Annotated[
+    list[Annotated[str, Field(pattern=rf"^\S+ \S+ {_PATH}$")]],
+    Allowed('a list of rules such as "orders eu.* $.customer.card"'),
+]
+"""Rules that replace parts of bodies: pattern of names, pattern of routing keys, path into JSON."""
+
+AuditPaths = Annotated[
+    list[Annotated[str, Field(pattern=rf"^\S+ {_PATH}$")]],
+    Allowed('a list of rules such as "queue.* $.arguments.x-owner"'),
+]
+"""Rules that replace parts of entries of the audit record: action, path into JSON."""
+
 BindAddress = Annotated[str, BeforeValidator(parse_address), Allowed('an IPv4 or IPv6 address, or "*"')]
 """An address to listen on, or ``*`` for every interface."""
 

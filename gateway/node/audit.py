@@ -9,6 +9,7 @@ from gateway.config.live import differences, flat
 from gateway.definitions import Definitions, entry_counts
 from gateway.kernel.acting import Actor
 from gateway.kernel.broker.audit_log import AuditLog, AuditRules
+from gateway.kernel.broker.audit_redaction import AuditRedaction
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
 from gateway.kernel.messages.message import Value
@@ -24,7 +25,8 @@ _SWITCHED_OFF: Final = "plugin.switched_off"
 def audit_rules(settings: Settings) -> AuditRules:
     """Return the limits of the audit record."""
     audit = settings.audit  # its dump has sizes as text
-    return AuditRules(**{field.name: getattr(audit, field.name) for field in fields(AuditRules)})
+    given = {field.name: getattr(audit, field.name) for field in fields(AuditRules)}
+    return AuditRules(**{**given, "redact": tuple(map(AuditRedaction.parse, audit.redact))})
 
 
 def workbench_rules(settings: Settings) -> WorkbenchRules:

@@ -18,6 +18,10 @@ CONTRADICTIONS = [
     ([ICEBERG, 'archive.catalog_properties="s3.region"'], "archive.catalog_properties: must have the form"),
     ([ICEBERG, 'archive.catalog="nowhere"'], "archive.catalog"),
     ([ICEBERG, 'archive.namespace="a.b"'], "archive.namespace"),
+    (['archive.redact=["orders $.card"]'], "archive.redact"),
+    (['archive.redact=["orders * card"]'], "archive.redact"),
+    (['archive.redact=["orders * $.a[0]"]'], "archive.redact"),
+    (['audit.redact=["user.* tags"]'], "audit.redact"),
 ]
 
 

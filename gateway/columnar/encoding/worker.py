@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
+from gateway.columnar.encoding.body_redaction import BodyRedaction
 from gateway.columnar.encoding.formats import envelope_decoder
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
@@ -112,7 +113,8 @@ class Worker:
         between = [chunks], head["from"], head["to"]
         if head["kind"] == "trace":
             return self._trace.pieces(*between, vhost=head["vhost"])
-        return self._messages.pieces(*between, vhost=head["vhost"], queue=head["queue"])
+        messages = self._messages.pieces(*between, vhost=head["vhost"], queue=head["queue"])
+        return BodyRedaction(head.get("redact", ())).pieces(messages)
 
 
 def _place(head: Head) -> dict[str, Any]:

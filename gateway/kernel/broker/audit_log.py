@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.kernel.acting import Actor
 from gateway.kernel.broker.audit_chain import chained
 from gateway.kernel.broker.audit_entries import AuditEntries, AuditEntry
+from gateway.kernel.broker.audit_redaction import AuditRedaction, redacted_details, redacted_state
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import Put, Removed
@@ -33,7 +34,7 @@ class AuditRules:
 
     ``longest_entry`` is the number of bytes above which an entry loses the states before and after.
     ``client_topology`` also records what AMQP and STOMP clients create, delete and purge, ``client_sessions`` the
-    queues and bindings of MQTT sessions.
+    queues and bindings of MQTT sessions. ``redact`` are rules for states and requests.
     """
 
     max_entries: int = 10_000
@@ -42,6 +43,7 @@ class AuditRules:
     longest_entry: int = 16 * 2**10
     client_topology: bool = False
     client_sessions: bool = False
+    redact: tuple[AuditRedaction, ...] = ()
 
 
 class AuditLog:
@@ -88,6 +90,7 @@ class AuditLog:
         if not self.rules.max_entries:
             return
         self._number += 1
+        redact = [rule for rule in self.rules.redact if rule.applies_to(action)]
         entry = AuditRecord(
             self._number,
             self._journal.now_ms,
@@ -97,9 +100,9 @@ class AuditLog:
             action,
             vhost,
             subject[:_LONGEST_TEXT],
-            None if before is None else dict(before),
-            None if after is None else dict(after),
-            dict(details or {}),
+            redacted_state(redact, before),
+            redacted_state(redact, after),
+            redacted_details(redact, details),
         )
         entry, put = self._bounded(entry)
         self._digest = entry.digest
