@@ -176,6 +176,8 @@ class Node:
             self._close(done)
             return
         self._parts.bridges.stop()
+        if self._context is not None:
+            self._context.pipeline.runs.stop()
         self._last_confirms.wait(partial(self._close_connections, done))
 
     def _close_connections(self, done: Callable[[], None]) -> None:

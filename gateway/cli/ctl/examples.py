@@ -90,6 +90,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "list_deduplication_windows": "list_deduplication_windows -p shop",
     "clear_deduplication_window": "clear_deduplication_window -p shop invoices",
     "list_archives": "list_archives -p shop",
+    "list_pipeline_batches": "list_pipeline_batches -p shop",
+    "end_pipeline_batch": "end_pipeline_batch -p shop 3b9f",
     "list_pipeline_runs": "list_pipeline_runs name finished figures",
     "pipeline_run": "pipeline_run rollup --formatter=json",
     "pipeline_report": "pipeline_report rollup rollup.html",

@@ -54,11 +54,16 @@ class BatchEnded(Exception):
     """The batch was removed: with its virtual host, or by an operator."""
 
 
+class BatchStopped(Exception):
+    """The broker stops; the batch continues with its next start."""
+
+
 class BatchRun:
     """One batch, from its check to its last message.
 
     ``outcome`` is the answer to its commit, or why nothing of it was published; ``None`` until then. ``later`` returns
-    a deferred that is called back after some seconds. ``batch`` is set once it is committed.
+    a deferred that is called back after some seconds. ``batch`` is set once it is committed. ``is_stopped`` ends it
+    before its next rows.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class BatchRun:
         self.batch: CommittedBatch | None = vhost.batches.get(self.name)
         self.state = RunState.CHECKED if self.batch is None else RunState.PUBLISHED
         self.reason = ""
+        self.is_stopped = False
         self.outcome: Fields | HttpError | None = None
 
     @property
@@ -128,6 +134,8 @@ class BatchRun:
         self._check = BatchCheck(self._vhost, self.staged, checks, self._read_unchecked)
         try:
             yield from self._check.steps()
+            if self.is_stopped:
+                return
             if is_published(self._vhost, self.staged):
                 self._end(DUPLICATE)
                 return
@@ -164,6 +172,8 @@ class BatchRun:
                 yield from self._publish_part(rows, place, following)
                 self._discard_when_durable(place)
                 place = following
+        except BatchStopped:
+            return
         except BatchEnded:
             self._end({**DUPLICATE, "discarded": True})
             return
@@ -218,6 +228,9 @@ class BatchRun:
         self._vhost.batches.finish(self.name)
 
     def _require_present(self) -> None:
+        """Check that the batch goes on. :raises BatchStopped: if the broker stops. :raises BatchEnded: otherwise."""
+        if self.is_stopped:
+            raise BatchStopped
         if self._vhost.batches.get(self.name) is not self.batch:
             raise BatchEnded
 

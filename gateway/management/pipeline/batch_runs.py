@@ -112,6 +112,11 @@ class BatchRuns:
             raise run.outcome
         return Reply(202, run.view) if run.outcome is None else run.outcome
 
+    def stop(self) -> None:
+        """Stop all batches after their rows at hand: the broker stops."""
+        for run in self._run_by_key.values():
+            run.is_stopped = True
+
     def discard(self, vhost: VirtualHost, name: str) -> None:
         """End a committed batch: the rest of its rows is not published. :raises HttpError: if there is none."""
         run = self._run_by_key.get((vhost.name, name))

@@ -40,7 +40,7 @@ ORDER: Final = """
     messages undo; messages jobs
     list_delayed_messages; cancel_delayed_messages; list_archives; list_unresponsive_queues
     list_kept_messages; drop_kept_messages; list_deduplication_windows; clear_deduplication_window
-    list_pipeline_runs; pipeline_run; pipeline_report
+    list_pipeline_runs; pipeline_run; pipeline_report; list_pipeline_batches; end_pipeline_batch
     set_stream_offset; list_stream_tracking; stream_status; delete_stream_offset
     list_stream_consumers; list_stream_publishers; list_stream_connections; list_stream_consumer_groups
     list_stream_group_consumers; add_super_stream; delete_super_stream

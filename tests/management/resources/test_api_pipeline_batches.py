@@ -251,6 +251,46 @@ def test_a_stream_gets_the_rows_in_order(console: Console) -> None:
     assert len(after.gateway.vhost.queue("log")) == 2 * ROWS
 
 
+def test_rows_that_name_their_exchange_are_published_after_a_kill(console: Console) -> None:
+    stage_all(console, head={"exchange": "", "routing_key": "orders"})
+    begin(console, batch(exchange=None, routing_key=""), slices=1)
+    after = after_kill(console)
+    run_out(after)
+    assert bodies(after) == BODIES
+
+
+def test_a_stop_interrupts_a_batch(console: Console) -> None:
+    stage_all(console)
+    begin(console, batch(), slices=1)
+    console.pipeline.runs.stop()
+    for _ in range(20):
+        step(console)
+    assert len(console.pipeline.runs) == 0
+    after = after_kill(console)
+    run_out(after)
+    assert bodies(after) == BODIES
+
+
+def test_a_takeover_before_the_commit_loses_staged_rows_and_later_recognises_the_batch(tmp_path: Path) -> None:
+    """In a cluster: the next leader has the log of this one, and a disk of its own."""
+    console = Console(batch_limit=100_000, staged_limit=10_000_000)
+    console.put("/queues/%2F/orders", {"durable": True})
+    stage_all(console)
+    store = console.gateway.store
+    for number, expected in enumerate(["not_staged", None, None]):
+        gateway = Gateway(store=store.reopened())
+        console = Console(gateway, staged=tmp_path / str(number), batch_limit=100_000, staged_limit=10_000_000)
+        store = gateway.store
+        if number == 1:
+            assert stage(console, framed(BODIES[ROWS:]), part=1)[1]["parts"] == 1  # the task learns that part 0 is lost
+            stage_all(console, "again")
+        attempt = "again" if number else "a"
+        status, answer = commit(console, batch((attempt, 2, 2 * ROWS)))
+        assert answer.get("error") == expected, status
+    assert answer["duplicate"]
+    assert bodies(console) == BODIES
+
+
 # ---- Before the commit ----------------------------------------------------------------------------------------------
 
 
