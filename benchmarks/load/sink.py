@@ -1,6 +1,8 @@
 """The sink of Spark: one batch write of many rows into a queue or a stream, and what another client waits meanwhile.
 
-    python -m benchmarks.load.sink [--rows 1000000] [--bytes 1000] [--into queue|stream] [--cores 0,1] [--output FILE]
+    python -m benchmarks.load.sink [--rows 1000000] [--bytes 1000] [--into queue|stream] [--cores 0,1] [--direct]
+
+With ``--direct`` one process sends prepared parts in place of Spark, so that the figures are those of the broker.
 
 The phases are those that the broker reports: rows are *staged* while Spark runs its tasks, *checked* and *published*
 after the commit. Two other clients ask without a pause: one for the length of a queue, one for confirms of persistent
@@ -15,7 +17,7 @@ import sys
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,7 +88,7 @@ class Phases:
         waits(phase).append(time.perf_counter() - start)
 
 
-def measure(broker: Broker, rows: int, size: int, into: str, cores: str) -> Phases:
+def measure(broker: Broker, rows: int, size: int, into: str, how: Sequence[str]) -> Phases:
     """Write the rows, and return the phases."""
     port = broker.ports[AMQP]
     with ExitStack() as stack:
@@ -101,7 +103,7 @@ def measure(broker: Broker, rows: int, size: int, into: str, cores: str) -> Phas
         publish = partial(_confirmed, other, wire.publish("", CONFIRMED, b"x" * 100, persistent=True))
         stack.enter_context(asking(partial(phases.timed, publish, lambda phase: phase.confirms)))
         time.sleep(IDLE_S)
-        with writing(broker.ports[MANAGEMENT], rows, size, cores) as is_over:
+        with writing(broker.ports[MANAGEMENT], rows, size, how) as is_over:
             phases.enter(STAGED)
             for state in _states(broker.ports[MANAGEMENT], is_over):
                 if state != phases.name:
@@ -130,11 +132,11 @@ def _states(port: int, is_over: Callable[[], bool]) -> Iterator[str]:
 
 
 @contextmanager
-def writing(port: int, rows: int, size: int, cores: str) -> Iterator[Callable[[], bool]]:
-    """Run Spark in its own process, which has started; the function tells whether the write is over."""
+def writing(port: int, rows: int, size: int, how: Sequence[str]) -> Iterator[Callable[[], bool]]:
+    """Run the writer in its own process, which has started; the function tells whether the write is over."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_PROJECT / "pipeline"), str(_PROJECT)))}
     command = [sys.executable, "-m", "benchmarks.load.sink", "--write", f"http://127.0.0.1:{port}"]
-    command += ["--rows", str(rows), "--bytes", str(size), "--cores", cores]
+    command += ["--rows", str(rows), "--bytes", str(size), *how]
     with subprocess.Popen(
         command, cwd=_PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -167,6 +169,28 @@ def write(url: str, rows: int, size: int, cores: str) -> None:
     spark.stop()
 
 
+def write_directly(url: str, rows: int, size: int) -> None:
+    """Send the rows in parts as a task of Spark does, and commit them, once standard input is closed."""
+    from gateway_spark.client import Client
+    from gateway_spark.options import sink_options
+    from gateway_spark.rows import LENGTHS
+
+    options = sink_options({"url": url, "exchange": ""}, is_stream=False)
+    body = b"x" * size
+    at_once = max(1, options.part_bytes // size)
+    sizes = [min(at_once, rows - first) for first in range(0, rows, at_once)]
+    follower = LENGTHS.pack(0, size) + body
+    print("started", flush=True)
+    sys.stdin.read()
+    with closing(Client(options.address)) as client:
+        for number, count in enumerate(sizes):
+            part = LENGTHS.pack(2, size) + b"{}" + body + follower * (count - 1)
+            client.stage({"attempt": "bench", "part": str(number)}, part)
+        identity = {"producer": "bench", "query": "direct", "batch": 0}
+        attempts = [["bench", len(sizes), rows]]
+        client.commit(identity | {"attempts": attempts, "exchange": "", "routing_key": TARGET})
+
+
 def table(phases: Phases, rows: int) -> str:
     """Return the table of the phases."""
     lines = [
@@ -196,18 +220,23 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=1000, help="size of each body (default: %(default)s)")
     parser.add_argument("--into", choices=KINDS, default="queue", help="kind of the target (default: %(default)s)")
     parser.add_argument("--cores", default="0,1", help="cores that Spark may use (default: %(default)s)")
+    parser.add_argument("--direct", action="store_true", help="send prepared parts, without Spark")
     parser.add_argument("--directory", type=Path, help="where the data is, not on a tmpfs")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the table to this file, too")
     parser.add_argument("--write", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.write is not None:
-        write(options.write, options.rows, options.bytes, options.cores)
+        if options.direct:
+            write_directly(options.write, options.rows, options.bytes)
+        else:
+            write(options.write, options.rows, options.bytes, options.cores)
         return 0
+    how = ["--cores", options.cores, *(["--direct"] if options.direct else [])]
     with (
         tempfile.TemporaryDirectory(prefix="gateway-sink-", dir=options.directory) as directory,
         launch_managed(Path(directory)) as broker,
     ):
-        shown = table(measure(broker, options.rows, options.bytes, options.into, options.cores), options.rows)
+        shown = table(measure(broker, options.rows, options.bytes, options.into, how), options.rows)
     print(shown)
     if options.output is not None:
         options.output.write_text(shown + "\n")

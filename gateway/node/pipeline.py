@@ -40,8 +40,8 @@ def pipeline_context(settings: Settings, parts: NodeParts) -> PipelineContext:
     memory_ms = pipeline.producer_expiry_s * 1000
     later = partial(deferLater, reactor)
 
-    def pause() -> "Deferred[None] | None":
-        return later(PAUSE_S) if broker.journal.delays_long_work() else None
+    def pause() -> "Deferred[None]":
+        return later(PAUSE_S if broker.journal.delays_long_work() else 0)
 
     def run(steps: "Steps[None]") -> "Deferred[Any]":
         return parts.slices.coiterate(iter(TaskSteps(steps, parts.turn.touch, pause)))

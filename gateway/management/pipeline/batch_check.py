@@ -14,8 +14,9 @@ from gateway.management.pipeline.refusals import unroutable
 from gateway.management.pipeline.row_checks import RowChecks
 from gateway.management.pipeline.rows import Row, RowReader
 
-#: Rows between two readings of the clock.
-_STEP: Final = 64
+#: Work of one step, about a millisecond: a row with the head of the row before is 1, another one more.
+_STEP: Final = 1024
+_OTHER_HEAD: Final = 16
 
 
 class BatchCheck:
@@ -36,19 +37,23 @@ class BatchCheck:
         dead_letters = None if name is None else self._checks.writable_exchange(name)
         reader = RowReader(self._batch.defaults)
         last: Row | None = None
+        work = 0
         for place in self._batch.places():
             content = yield from self._read(place)
             for row in reader.rows(content):
                 if last is not None and row.header is last.header and row.address is last.address:
                     self._checks.require_size(row)  # the head is that of the row before
                 else:
+                    work += _OTHER_HEAD
                     exchange = self._checks.exchange(row)
                     if not self._batch.may_drop:
                         yield from self._require_routable(exchange, row, dead_letters)
                 last = row
                 self.checked += 1
-                if self.checked % _STEP == 0:
+                work += 1
+                if work >= _STEP:
                     yield None
+                    work = 0
         require_count(self._batch, self.checked)
 
     def _require_routable(self, exchange: Exchange, row: Row, dead_letters: Exchange | None) -> Steps[None]:

@@ -17,8 +17,8 @@ from gateway.management.pipeline.batches import StagedBatch
 from gateway.management.pipeline.refusals import unroutable
 from gateway.management.pipeline.rows import Row
 
-#: Rows, and bytes of bodies, between two readings of the clock.
-_MOST_ROWS: Final = 64
+#: Rows, and bytes of bodies, of one turn: a millisecond or two.
+_MOST_ROWS: Final = 128
 _MOST_BYTES: Final = 256 * 1024
 
 

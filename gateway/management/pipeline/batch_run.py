@@ -4,6 +4,7 @@ The record is the one moment at which the batch is committed: before it nothing 
 be. What prevents a row from being published then *holds* the batch, with a reason; it continues once that is over.
 """
 
+from collections import deque
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -37,6 +38,9 @@ _log: Final = StructuredLog("pipeline")
 #: The time between two checks whether a held batch may continue, in seconds.
 HELD_S: Final = 0.5
 
+
+#: Slices of one batch that wait for the disk: about a megabyte.
+_MOST_UNWRITTEN: Final = 8
 
 #: Attempts that are deleted at once; further ones are deleted in slices.
 _DISCARDED_AT_ONCE: Final = 64
@@ -82,6 +86,7 @@ class BatchRun:
         self._producer_memory_ms = producer_memory_ms
         self._origin = Origin(f"pipeline batch {staged.name}", 0, staged.user, "HTTP")
         self._check: BatchCheck | None = None
+        self._unwritten: deque[int] = deque()  # the log positions of the last slices
         self._readings: dict[PartPlace, Deferred[bytes]] = {}  # those that have begun before they are needed
         self.staged = staged
         self.name = staged.name
@@ -186,7 +191,7 @@ class BatchRun:
             try:
                 content = yield from self._content(place, following)
                 for _ in rows.steps(self._rows_of(content, rows.skipped)):
-                    yield None
+                    yield self._written()
                     self._require_present()
                     while reason := self._obstacle():
                         yield from self._hold(reason)
@@ -213,6 +218,16 @@ class BatchRun:
         if self._origin.connection in self._broker.archive_context.blocked_publishers:
             return "an archive that it publishes to is full"
         return ""
+
+    def _written(self) -> "Deferred[None] | None":
+        """Return a deferred of the disk, if many slices wait for it: other clients' confirms wait behind them."""
+        journal = self._broker.journal
+        self._unwritten.append(journal.lsn)
+        if len(self._unwritten) <= _MOST_UNWRITTEN or (lsn := self._unwritten.popleft()) <= journal.watermark:
+            return None
+        written: Deferred[None] = Deferred()
+        journal.when_durable(lsn, partial(written.callback, None))
+        return written
 
     def _hold(self, reason: str) -> Steps[None]:
         """Return the steps of a pause, after which the batch tries again."""
