@@ -203,6 +203,8 @@ def test_a_batch_that_is_written_again_while_the_first_is_published_is_published
     stage_all(after, "again")
     assert commit(after, batch(("again", 2, 2 * ROWS))) == (200, PUBLISHED)
     assert bodies(after) == BODIES
+    step(after)
+    assert after.pipeline.staging.size == 0
 
 
 def test_the_next_batch_of_a_query_waits_for_the_one_in_progress(console: Console) -> None:

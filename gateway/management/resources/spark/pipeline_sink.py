@@ -14,6 +14,7 @@ from gateway.management.permission_checks import require_no_alarm
 from gateway.management.pipeline.awaiting import Steps
 from gateway.management.pipeline.batch_run import BatchRun
 from gateway.management.pipeline.batches import BatchIdentity, CommittedAttempt, StagedBatch
+from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.published import DUPLICATE, is_published
 from gateway.management.pipeline.publishing import BatchPublisher
 from gateway.management.pipeline.refusals import not_staged, too_large
@@ -51,7 +52,7 @@ def commit(call: Call, vhost: str) -> LongTask:
     wait_s = _wait_s(call.fields)
     found = pipeline.runs.find(virtual_host, batch)
     if isinstance(found, BatchRun):
-        return LongTask(pipeline.runs.waiting(found, wait_s))
+        return LongTask(_joining(pipeline, batch, found, wait_s))
     if found is not None or is_published(virtual_host, batch):
         return LongTask(_discarding(pipeline.staging, batch))
     size = _size(pipeline.staging, batch)
@@ -103,6 +104,12 @@ def _size(staging: Staging, batch: StagedBatch) -> int:
             raise not_staged(name)
         size += attempt.size
     return size
+
+
+def _joining(pipeline: PipelineContext, batch: StagedBatch, run: BatchRun, wait_s: float | None) -> Steps[object]:
+    """Return the steps that wait for the run of the same batch, whose attempts may be others: these are deleted."""
+    yield from _discarding_all(pipeline.staging, batch.keys)
+    return (yield from pipeline.runs.waiting(run, wait_s))
 
 
 def _discarding(staging: Staging, batch: StagedBatch) -> Steps[Fields]:
