@@ -75,6 +75,7 @@ AUDITED: Final[Mapping[str, AuditedAction]] = {
     "DELETE /exchanges/<vhost>/<name>/delayed": _DELAYED,
     "DELETE /exchanges/<vhost>/<name>/delayed/<position>": _DELAYED,
     "DELETE /exchanges/<vhost>/<name>/kept": AuditedAction("kept_message.deleted"),
+    "DELETE /pipeline/<vhost>/batches/<name>": AuditedAction("pipeline_batch.ended"),
     "DELETE /queues/<vhost>/<name>/deduplication": _DEDUPLICATION,
     "DELETE /exchanges/<vhost>/<name>/deduplication": _DEDUPLICATION,
     "PUT /stream/<vhost>/<name>/tracking/<consumer>": AuditedAction("stream_offset.changed", has_body=True),
