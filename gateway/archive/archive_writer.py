@@ -6,12 +6,14 @@ archive fills up and blocks its publishers.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.redaction import BodyRule, rules_of
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
+from gateway.columnar.tables.schema_files import SchemaFile
 from gateway.columnar.tables.table_directory import shortened
 from gateway.kernel.archives.archive import QUEUE, TRACE, Archive
 from gateway.kernel.events import Event
@@ -39,7 +41,8 @@ class ArchiveWriter:
 
     ``has_files`` tells whether the store puts segments into files; otherwise their bytes are sent by pipe, in
     parts. ``touch`` ensures that the current turn is ended after work was done. ``target`` is the directory of the
-    tables, or the address of Iceberg tables. ``redact`` are the rules for bodies.
+    tables, or the address of Iceberg tables; ``schemas`` are those of the typed tables by name. ``redact`` are the
+    rules for bodies.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class ArchiveWriter:
         *,
         has_files: bool,
         redact: Sequence[BodyRule] = (),
+        schemas: Mapping[str, SchemaFile] = MappingProxyType({}),
     ) -> None:
         self._broker = broker
         self._worker = worker
@@ -58,6 +62,7 @@ class ArchiveWriter:
         self._touch = touch
         self._has_files = has_files
         self._redact = redact
+        self._schemas = schemas
         self._due: deque[Archive] = deque()
         self._paused: set[Archive] = set()
         self._written_to: dict[Archive, int] = {}  # the end of the last part, of segments in several parts
@@ -82,6 +87,11 @@ class ArchiveWriter:
 
     def _write(self, archive: Archive, segment: "StreamSegment", offset: int) -> None:
         """Request the writing of a segment's messages from ``offset`` on, or of as many as one request may hold."""
+        table = archive.record.table_of(segment.first)
+        if table and table not in self._schemas:
+            self._emit("archive.failed", archive, error=f"no schema in archive.schemas describes the table '{table}'")
+            self._retry_later(archive, RETRY_DELAY_S)
+            return
         self._is_busy = True
         if not self._has_files:
             chunks = archive.log.read(offset, PART_SIZE) or b""
@@ -104,7 +114,7 @@ class ArchiveWriter:
         queue = record.name if record.source == QUEUE else None
         fields = {} if is_trace else {"kind": record.source, "name": record.name, "queue": queue}
         return {
-            **self._table(record, fields),
+            **self._table(record, fields, record.table_of(range[0])),
             "kind": "trace" if is_trace else "messages",
             "vhost": record.vhost,
             "queue": queue,
@@ -113,12 +123,13 @@ class ArchiveWriter:
             "to": range[1],
         }
 
-    def _table(self, record: "ArchiveRecord", fields: "Head") -> "Head":
-        """Return the part of a request that depends on the format."""
+    def _table(self, record: "ArchiveRecord", fields: "Head", typed: str) -> "Head":
+        """Return the part of a request that depends on the format, and on the typed table if it has one."""
         table = TRACE_TABLE if record.source == TRACE else ARCHIVE_TABLE
         if isinstance(self._target, IcebergAddress):
             source = {"source": record.source, "name": record.name, "since_ms": record.since_ms}
-            return {"do": "rows", "table": table, "iceberg": self._target.as_head(), **source}
+            schema = {"schema": self._schemas[typed].as_head()} if typed else {}
+            return {"do": "rows", "table": table, "iceberg": self._target.as_head(), **source, **schema}
         return {
             "do": "table",
             "table": str(self._target.absolute() / table),

@@ -1,10 +1,11 @@
 """The archive part of a node: creates the writers of archive and Arrow files from the settings."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.archive.archive_writer import ArchiveWriter
 from gateway.archive.redaction import BodyRule
+from gateway.archive.schemas import archive_schemas
 from gateway.archive.stream_encoder import StreamEncoder
 from gateway.archive.targets import archive_target
 from gateway.config import Settings
@@ -15,9 +16,6 @@ from gateway.kernel.streams.stream import Stream
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.worker_process.process import WorkerProcess
-
-WORKER: Final = "gateway.columnar.encoding.worker"
-"""The module that the worker process runs."""
 
 
 def archive_rules(settings: Settings) -> ArchiveRules:
@@ -36,8 +34,11 @@ class ArchiveService:
         wants_all = settings.streams.encode == "sealed"
         self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
         redact = [BodyRule.parse(rule) for rule in settings.archive.redact]
+        schemas = archive_schemas(settings)
+        broker.archive_context.tables = frozenset(schemas)
+        target = archive_target(settings)
         self._filing = ArchiveWriter(
-            broker, worker, archive_target(settings), touch, has_files=has_files, redact=redact
+            broker, worker, target, touch, has_files=has_files, redact=redact, schemas=schemas
         )
 
     def encode_from_now_on(self, stream: Stream) -> None:

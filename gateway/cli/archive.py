@@ -1,16 +1,19 @@
 """``gateway archive``: maintains the archive's Iceberg tables, while a broker runs or not."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
 from gateway.archive.targets import ICEBERG, archive_directory, iceberg_address
 from gateway.cli.options import configuration_options, settings_from
-from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
+from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, DEAD_LETTER_TABLE, TRACE_TABLE, IcebergAddress
+from gateway.columnar.tables.schema_files import typed_tables
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 
 if TYPE_CHECKING:
@@ -31,9 +34,7 @@ def age(text: str) -> timedelta:
     return int(match[1]) * _UNITS[match[2]]
 
 
-TABLE = click.option(
-    "--table", "names", type=click.Choice([ARCHIVE_TABLE, TRACE_TABLE]), multiple=True, help="Only this table."
-)
+TABLE = click.option("--table", "names", metavar="NAME", multiple=True, help="Only this table.")
 
 
 class Tables:
@@ -51,6 +52,19 @@ class Tables:
         return iceberg_address(self._settings)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tables, also those that do not exist yet."""
+        typed = typed_tables(self._settings.archive.schemas)
+        return (ARCHIVE_TABLE, TRACE_TABLE, DEAD_LETTER_TABLE, *typed)
+
+    def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names that an option gives. :raises BadParameter: if one is unknown."""
+        for name in names:
+            if name not in self.names:
+                raise click.BadParameter(f"{name!r} is not one of the tables {', '.join(self.names)}")
+        return names
+
+    @property
     def catalogue(self) -> "Catalog":
         """The catalogue, opened anew."""
         from gateway.columnar.iceberg.catalogue import open_catalogue  # imports pyiceberg, which takes a second
@@ -58,15 +72,24 @@ class Tables:
         return open_catalogue(self.address)
 
     def existing(self, names: tuple[str, ...]) -> "Iterator[tuple[str, Catalog, Table]]":
-        """Yield the tables of these names, by default both, with their catalogue."""
+        """Yield the tables of these names, by default all, with their catalogue."""
         from pyiceberg.exceptions import NoSuchTableError
 
         catalogue = self.catalogue
-        for name in names or (ARCHIVE_TABLE, TRACE_TABLE):
+        for name in self.named(names) or self.names:
             try:
                 yield name, catalogue, catalogue.load_table((self.address.namespace, name))
             except NoSuchTableError:
                 continue
+
+    def bodies(self, name: str, vhost: str, source: tuple[str, str | None], most: int) -> Iterator[bytes]:
+        """Yield bodies of an archive, the source of which is its kind and name. :raises StorageError: without table."""
+        from gateway.columnar.iceberg.bodies import bodies_of
+
+        for _, _, table in self.existing((name,)):
+            yield from bodies_of(table, {"vhost": vhost, "source": source[0], "source_name": source[1]}, most)
+            return
+        raise StorageError(f"the table {name} does not exist")
 
 
 class OneLineGroup(click.Group):
@@ -110,7 +133,9 @@ _TOTALS: Final = {"rows": "records", "files": "data-files", "bytes": "files-size
 
 
 @archive.command()
-@TABLE
+@click.option(
+    "--table", "names", type=click.Choice([ARCHIVE_TABLE, TRACE_TABLE]), multiple=True, help="Only this table."
+)
 @click.pass_obj
 def adopt(tables: Tables, names: tuple[str, ...]) -> int:
     """Add the files of the archive in the Parquet format to the tables, where they are.
@@ -118,13 +143,13 @@ def adopt(tables: Tables, names: tuple[str, ...]) -> int:
     Their rows are then part of the table. The job `compact` of the pipeline no longer changes these directories.
     """
     from gateway.columnar.iceberg.adoption import adopt as adopt_files
-    from gateway.columnar.iceberg.catalogue import open_table
+    from gateway.columnar.iceberg.catalogue import SCHEMAS, open_table
 
     catalogue = tables.catalogue
     for name in names or (ARCHIVE_TABLE, TRACE_TABLE):
         root = tables.parquet / name
         if root.is_dir():
-            table = open_table(catalogue, tables.address, name)
+            table = open_table(catalogue, tables.address, name, SCHEMAS[name])
             for day, count in adopt_files(catalogue, table, name, root):
                 click.echo(f"{day.relative_to(tables.parquet)}: {count} files adopted")
     return 0
@@ -185,12 +210,53 @@ def tidy(tables: Tables, names: tuple[str, ...], grace: timedelta) -> int:
 
 
 @archive.command()
-@click.argument("name", type=click.Choice([ARCHIVE_TABLE, TRACE_TABLE]))
+@click.option("--samples", type=click.File("rb"), metavar="FILE", help="Read a JSON value from each line; - is stdin.")
+@click.option("--table", "name", default=ARCHIVE_TABLE, metavar="NAME", help="Read bodies of this table otherwise.")
+@click.option("--vhost", default="/", metavar="NAME", help="Bodies of this virtual host.")
+@click.option("--queue", metavar="NAME", help="Bodies of the archive of this queue.")
+@click.option("--exchange", metavar="NAME", help="Bodies of the archive of this exchange.")
+@click.option("--rows", type=click.IntRange(min=1), default=10_000, metavar="COUNT", help="Read so many at most.")
+@click.pass_obj
+def infer(
+    tables: Tables,
+    samples: BinaryIO | None,
+    name: str,
+    vhost: str,
+    queue: str | None,
+    exchange: str | None,
+    rows: int,
+) -> int:
+    """Print a JSON Schema that samples of bodies match, for a file of `archive.schemas`.
+
+    The samples are the bodies of an archive, or lines of a file.
+    """
+    from gateway.columnar.bodies.inference import Inference
+
+    if (queue, exchange, samples).count(None) != 2:
+        raise click.UsageError("one of --queue, --exchange and --samples is required")
+    inference = Inference()
+    if samples is not None:
+        bodies: Iterable[bytes] = islice((line for line in samples if line.strip()), rows)
+    else:
+        bodies = tables.bodies(name, vhost, ("queue", queue) if queue is not None else ("exchange", exchange), rows)
+    for body in bodies:
+        inference.add(body)
+    for reason, count in inference.refused.most_common(3):
+        click.echo(f"{count} samples are left out: {reason}", err=True)
+    if not inference.samples:
+        raise StorageError("there are no samples")
+    click.echo(json.dumps(inference.schema(), indent=2, ensure_ascii=False))
+    return 0
+
+
+@archive.command()
+@click.argument("name", metavar="TABLE")
 @click.pass_obj
 def register(tables: Tables, name: str) -> int:
     """Add the table in its directory to a catalogue that has lost it."""
     from gateway.columnar.iceberg.catalogue import register_table
 
+    tables.named((name,))
     table = register_table(tables.catalogue, tables.address, name)
     click.echo(f"{name}: registered {table.metadata_location}")
     return 0

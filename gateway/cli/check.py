@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gateway.archive.schemas import check_schemas
 from gateway.cli.options import configuration_options, settings_from
 from gateway.config import Settings
 from gateway.config.writing import effective
@@ -25,6 +26,7 @@ def check(config: Path | None, data: Path | None, overrides: tuple[str, ...]) ->
     """Check the settings, the plugins and the definitions, and print the effective settings as TOML."""
     settings = settings_from(config, data, overrides)
     registry = check_plugins(settings)
+    check_schemas(settings)
     if settings.load_definitions is not None:
         read_definitions(settings.load_definitions)
     click.echo(effective(settings, registry.secret_settings), nl=False)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from gateway.archive.schemas import check_schemas
 from gateway.cli.options import configuration_options, configured_from
 from gateway.node.signals import stop_at_once
 
@@ -16,6 +17,7 @@ def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], cloc
     """Run the broker until it is stopped."""
     stop_at_once()
     configured = configured_from(config, data, overrides)
+    check_schemas(configured.settings)
     # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 

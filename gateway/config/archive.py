@@ -49,6 +49,9 @@ class ArchiveSettings(Section):
     ] = "gateway"
     """Namespace of the Iceberg tables in the catalogue; each broker needs its own."""
 
+    schemas: OptionalPath = None
+    """Directory of schemas of message bodies, one file for each typed Iceberg table; ``""`` for none."""
+
     snapshots: Annotated[int, Field(ge=10, le=100_000)] = 200
     """Snapshots that an Iceberg table keeps; each file of the archive adds one, and a commit takes longer with more."""
 

@@ -83,7 +83,7 @@ def _archive(settings: Settings) -> Iterator[str]:
     if not _HEADERS.fullmatch(archive.catalog_properties.get_secret_value()):
         yield 'archive.catalog_properties: must have the form "name=value,name=value", or be ""'  # it is secret
     if archive.format != "iceberg":
-        for key in ("warehouse", "catalog", "catalog_properties", "namespace", "snapshots"):
+        for key in ("warehouse", "catalog", "catalog_properties", "namespace", "schemas", "snapshots"):
             if getattr(archive, key) != getattr(usual, key):
                 yield f'archive.{key}: has no effect unless archive.format is "iceberg"'
         return
@@ -135,6 +135,8 @@ def _missing_files(settings: Settings) -> Iterator[str]:
             yield f"{key}: must be a file that can be read, not {str(file)!r}"
     if settings.plugins_dir is not None and not settings.plugins_dir.is_dir():
         yield f"plugins_dir: must be a directory, not {str(settings.plugins_dir)!r}"
+    if settings.archive.schemas is not None and not settings.archive.schemas.is_dir():
+        yield f"archive.schemas: must be a directory, not {str(settings.archive.schemas)!r}"
 
 
 def _is_readable(file: Path) -> bool:

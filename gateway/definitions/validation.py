@@ -165,7 +165,12 @@ class _EntryChecks:
     def _require_policy(self, record: PolicyRecord) -> None:
         if self._broker.policies.get(record.key) == record:
             return  # it may have settings of a plugin that is disabled now
-        require_valid_policy(record, self._broker.compile_pattern, self._topology(record.vhost).offered)
+        require_valid_policy(
+            record,
+            self._broker.compile_pattern,
+            self._topology(record.vhost).offered,
+            self._broker.archive_context.tables,
+        )
 
     def _require_user(self, name: str) -> None:
         if name not in self._users:

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from gateway.access import LoginThrottle, PasswordVerifier
-from gateway.archive.service import WORKER, ArchiveService
+from gateway.archive.schemas import WORKER
+from gateway.archive.service import ArchiveService
 from gateway.config import Settings
 from gateway.kernel.broker.recovery import Recovery
 from gateway.kernel.vhosts.virtual_host import VirtualHost

@@ -1,11 +1,14 @@
 """Parquet files of sealed archive segments: requested one at a time, in order, with retries."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.archive.archive_writer import PART_SIZE, POLL_INTERVAL_S, RETRY_DELAY_S, ArchiveWriter
 from gateway.columnar.tables.iceberg_address import IcebergAddress
+from gateway.columnar.tables.schema_files import SchemaFile
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records.topology import PolicyRecord
@@ -19,7 +22,14 @@ from tests.archiving.idle_worker import IdleWorker, SegmentFileStore
 class ArchivingBroker:
     """A broker whose queues are archived in segments of one message, with its archive writer."""
 
-    def __init__(self, tmp_path: Path, *, has_files: bool = True, target: IcebergAddress | None = None) -> None:
+    def __init__(
+        self,
+        tmp_path: Path,
+        *,
+        has_files: bool = True,
+        target: IcebergAddress | None = None,
+        schemas: Mapping[str, SchemaFile] | None = None,
+    ) -> None:
         self.store = SegmentFileStore()
         self.broker = MemoryBroker(self.store)
         self.worker = IdleWorker()
@@ -28,7 +38,8 @@ class ArchivingBroker:
         kernel.archive_context.rules = ArchiveRules(segment_size=1)
         kernel.events.subscribe(self.events.append)
         self.touched = 0
-        ArchiveWriter(kernel, self.worker, target or tmp_path, self._touch, has_files=has_files)  # type: ignore[arg-type]  # not a WorkerProcess
+        worker: Any = self.worker  # not a WorkerProcess
+        ArchiveWriter(kernel, worker, target or tmp_path, self._touch, has_files=has_files, schemas=schemas or {})
         kernel.put_policy(PolicyRecord("/", "keep", False, ".*", "queues", 0, {"archive": True}))
         self.broker.commit()
 
@@ -172,3 +183,24 @@ def test_the_archive_of_a_deleted_virtual_host_is_no_longer_written(archiving: A
     archiving.broker.kernel.delete_vhost("/")
     archiving.worker.answer()
     assert (len(archiving.worker.requested), archiving.archive_events()) == (1, [])
+
+
+def test_a_segment_of_a_typed_table_is_requested_with_its_schema_and_waits_without_one(tmp_path: Path) -> None:
+    schema = SchemaFile("orders.json", "orders", "json-schema", "", b"{}")
+    target = IcebergAddress({}, "gateway", "file:///tables", 10)
+    archiving = ArchivingBroker(tmp_path, target=target, schemas={"orders": schema})
+    archiving.store.put_into(tmp_path)
+    kernel = archiving.broker.kernel
+    kernel.archive_context.tables = frozenset({"orders", "gone"})
+    for queue, table in (("q", "orders"), ("other", "gone")):
+        kernel.put_policy(
+            PolicyRecord("/", table, False, f"^{queue}$", "queues", 1, {"archive": True, "archive-table": table})
+        )
+        archiving.publish(queue)
+    [head] = archiving.worker.heads
+    assert SchemaFile.from_head(head["schema"]) == schema
+    archiving.worker.answer()
+    failed = [event for event in archiving.events if event.name == "archive.failed"]
+    assert failed[0].details["error"] == "no schema in archive.schemas describes the table 'gone'"
+    archiving.broker.clock.advance(RETRY_DELAY_S)
+    assert len([event for event in archiving.events if event.name == "archive.failed"]) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.columnar.encoding.worker import Worker
-from gateway.columnar.iceberg.catalogue import open_catalogue, open_table
+from gateway.columnar.iceberg.catalogue import SCHEMAS, open_catalogue, open_table
 from gateway.columnar.iceberg.compaction import Compacted, compact
 from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.worker_process.framing import Frame
@@ -59,7 +59,9 @@ def test_writers_that_are_not_first_try_again(archive: Archive) -> None:
     archive.file(0, 10)
     archive.file(10, 20)
     catalogue = open_catalogue(archive.address)
-    running = compact(catalogue, open_table(catalogue, archive.address, "archive"), 1 << 20, 1 << 20)
+    running = compact(
+        catalogue, open_table(catalogue, archive.address, "archive", SCHEMAS["archive"]), 1 << 20, 1 << 20
+    )
     archive.file(20, 30)
     assert list(running) == [Compacted(2, 1)]
     assert "error" not in archive.file(30, 40)

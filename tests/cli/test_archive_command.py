@@ -1,5 +1,6 @@
 """``gateway archive``: shows and maintains Iceberg tables."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from gateway.columnar.encoding.parquet import Source, write_table
 from gateway.columnar.encoding.schema import MESSAGES
 from gateway.columnar.encoding.worker import Worker
 from gateway.columnar.tables.manifest import KnownNames
+from gateway.columnar.tables.schema_files import schema_files
 from gateway.worker_process.framing import Frame
 from tests.columnar.iceberg_tables import address_in, query, request
 from tests.columnar.streams import chunk, message, pieces
@@ -87,3 +89,43 @@ def test_a_mistake_is_one_line(
 ) -> None:
     assert run(tmp_path, *arguments, settings=settings) == code
     assert error in capsys.readouterr().err
+
+
+def test_a_schema_is_inferred_from_the_bodies_of_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bodies = [b'{"n": 1, "s": null}', b'{"n": 2.5, "s": "x"}', b"junk"]
+    chunks = chunk([message(body) for body in bodies])
+    assert "error" not in Worker().answer(Frame(request(address_in(tmp_path), 0, 3), chunks)).head
+    assert run(tmp_path, "infer", "--queue", "q") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["properties"] == {"n": {"type": "number"}, "s": {"type": ["null", "string"]}}
+    assert printed.err == "1 samples are left out: not JSON: Expecting value: line 1 column 1 (char 0)\n"
+    assert run(tmp_path, "infer", "--exchange", "q") == UNAVAILABLE
+    assert "there are no samples" in capsys.readouterr().err
+
+
+def test_a_schema_is_inferred_from_lines_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "samples").write_text('{"n": 1}\n\n{"n": null}\n{"n": "x"}\n')
+    assert run(tmp_path, "infer", "--samples", str(tmp_path / "samples"), "--rows", "2") == 0
+    assert json.loads(capsys.readouterr().out)["properties"] == {"n": {"type": ["integer", "null"]}}
+    assert run(tmp_path, "infer") == USAGE
+    assert run(tmp_path, "infer", "--queue", "q", "--table", "nowhere") == USAGE
+    assert run(tmp_path, "infer", "--queue", "q") == UNAVAILABLE
+    assert "the table archive does not exist" in capsys.readouterr().err
+
+
+def test_typed_tables_and_dead_letters_are_maintained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/orders.json").write_text('{"type": "object"}')
+    settings = ("archive.format=iceberg", f'archive.schemas="{tmp_path}/schemas"')
+    schema = schema_files(tmp_path / "schemas")["orders"].as_head()
+    for number in range(2):
+        chunks = chunk([message(b"{}"), message(b"x")], first=number * 2)
+        head = request(address_in(tmp_path), number * 2, number * 2 + 2, schema=schema)
+        assert "error" not in Worker().answer(Frame(head, chunks)).head
+    assert run(tmp_path, "status", settings=settings) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [
+        ["dead_letters", "rows=2"],
+        ["orders", "rows=2"],
+    ]
+    assert run(tmp_path, "compact", "--table", "orders", settings=settings) == 0
+    assert capsys.readouterr().out == "orders: 2 files merged into 1\n"

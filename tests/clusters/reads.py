@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from gateway.archive.service import WORKER
+from gateway.archive.schemas import WORKER
 from tests.clusters.gateway_cluster import ClusterNode
 from tests.waiting import wait_until
 

@@ -28,11 +28,11 @@ def _die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _before(owner: Any, name: str) -> Callable[[], None]:
+def before(owner: Any, name: str) -> Callable[[], None]:
     return lambda: setattr(owner, name, _die)
 
 
-def _after(owner: Any, name: str) -> Callable[[], None]:
+def after(owner: Any, name: str) -> Callable[[], None]:
     usual = getattr(owner, name)
 
     def dies(*arguments: Any, **named: Any) -> None:
@@ -45,13 +45,13 @@ def _after(owner: Any, name: str) -> Callable[[], None]:
 
 #: The points, in their order. The first words name what is then complete.
 POINTS: Final[dict[str, Callable[[], None]]] = {
-    "nothing": _before(segment_commits, "write_data_files"),
-    "half a data file": _before(data_files, "data_file"),
-    "data files": _after(segment_commits, "write_data_files"),
-    "manifest": _after(_SnapshotProducer, "_manifests"),
-    "metadata": _after(SqlCatalog, "_write_metadata"),
-    "swap": _after(SqlCatalog, "commit_table"),
-    "hint": _after(segment_commits, "write_hint"),
+    "nothing": before(segment_commits, "write_data_files"),
+    "half a data file": before(data_files, "data_file"),
+    "data files": after(segment_commits, "write_data_files"),
+    "manifest": after(_SnapshotProducer, "_manifests"),
+    "metadata": after(SqlCatalog, "_write_metadata"),
+    "swap": after(SqlCatalog, "commit_table"),
+    "hint": after(segment_commits, "write_hint"),
     "answer": lambda: None,
 }
 

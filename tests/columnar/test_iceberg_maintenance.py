@@ -19,7 +19,7 @@ from gateway.columnar.encoding.worker import Worker
 from gateway.columnar.iceberg import adoption, segment_commits
 from gateway.columnar.iceberg.adopted import MARKER, names_in
 from gateway.columnar.iceberg.adoption import adopt
-from gateway.columnar.iceberg.catalogue import open_catalogue, open_table, register_table
+from gateway.columnar.iceberg.catalogue import SCHEMAS, open_catalogue, open_table, register_table
 from gateway.columnar.iceberg.compaction import Compacted, compact
 from gateway.columnar.iceberg.retention import expire_rows, expire_snapshots
 from gateway.columnar.iceberg.tidying import tidy
@@ -49,7 +49,7 @@ class Archive:
 
     @property
     def table(self) -> Table:
-        return open_table(self.catalogue, self.address, "archive")
+        return open_table(self.catalogue, self.address, "archive", SCHEMAS["archive"])
 
     def file(self, first: int, end: int, at_ms: int = NOON_MS, **fields: Any) -> None:
         header = amqp(Properties(headers={"n": 1}))

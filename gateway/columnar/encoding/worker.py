@@ -10,7 +10,9 @@ on standard output, and ends at the end of its input. The requests are:
 * ``table`` (``table``, ``kind``, ``vhost``, ``queue``, ``stem``, ``says``, ``from``, ``to``, ``path``): writes Parquet
   files into the directory ``table`` of the chunks at ``path``, or of those in the payload where that is null;
 * ``rows`` (``iceberg``, ``table``, ``kind``, ``vhost``, ``queue``, ``source``, ``name``, ``since_ms``, ``from``,
-  ``to``, ``path``): the same into an Iceberg table of this name at the address ``iceberg``;
+  ``to``, ``path``, perhaps ``schema``): the same into an Iceberg table of this name at the address ``iceberg``, or
+  into the typed table of a schema file;
+* ``schemas`` (``iceberg``, ``schemas``): checks schema files, and the typed tables that exist; returns ``faults``;
 * ``sources``, ``files``, ``part``: lists archives and reads their files, see ``gateway/columnar/reading``.
 
 An answer has the ``id`` of its request, and ``error`` as text if the request failed.
@@ -33,11 +35,12 @@ from gateway.columnar.encoding.trace_events import TraceColumns
 from gateway.columnar.reading.archive_files import ArchiveFilesReader
 from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.columnar.tables.manifest import KnownNames
+from gateway.columnar.tables.schema_files import SchemaFile
 from gateway.columnar.tables.table_directory import exclusively, sweep
 from gateway.worker_process.framing import Frame, FrameReader, Head, encode_frame
 
 if TYPE_CHECKING:
-    from gateway.columnar.iceberg.segment_commits import SegmentCommits
+    from gateway.columnar.iceberg.filing import Filing
 
 #: An offset beyond all others.
 _EVERYTHING: Final = sys.maxsize
@@ -53,7 +56,7 @@ class Worker:
         self._messages = MessageColumns(envelope_decoder())
         self._trace = TraceColumns()
         self._known = KnownNames()
-        self._commits: SegmentCommits | None = None
+        self._filing: Filing | None = None
         self._swept: set[Path] = set()
         reader = ArchiveFilesReader()
         self._operations: Mapping[str, Callable[[Head, bytes], Frame]] = {
@@ -64,6 +67,7 @@ class Worker:
             "sources": reader.sources,
             "files": reader.files,
             "part": reader.part,
+            "schemas": self._schemas,
         }
 
     def answer(self, request: Frame) -> Frame:
@@ -98,14 +102,17 @@ class Worker:
             return Frame({"files": write_table(source, columns.schema, self._pieces(head, payload), self._known)}, b"")
 
     def _rows(self, head: Head, payload: bytes) -> Frame:
-        from gateway.columnar.iceberg.segment import Segment
-        from gateway.columnar.iceberg.segment_commits import SegmentCommits  # imports pyiceberg, which takes a second
+        from gateway.columnar.iceberg.filing import Filing  # imports pyiceberg, which takes a second
+
+        if self._filing is None:
+            self._filing = Filing(IcebergAddress.from_head(head["iceberg"]))
+        return Frame({"files": self._filing.file(head, lambda: self._pieces(head, payload))}, b"")
+
+    def _schemas(self, head: Head, _: bytes) -> Frame:
+        from gateway.columnar.iceberg.schema_check import schema_faults
 
         address = IcebergAddress.from_head(head["iceberg"])
-        if self._commits is None:
-            self._commits = SegmentCommits(address)
-        files = self._commits.file(head["table"], Segment.of_request(head), lambda: self._pieces(head, payload))
-        return Frame({"files": files}, b"")
+        return Frame({"faults": schema_faults(address, map(SchemaFile.from_head, head["schemas"]))}, b"")
 
     def _pieces(self, head: Head, payload: bytes) -> Iterator[Piece]:
         """Yield the rows of a sealed segment of an archive."""

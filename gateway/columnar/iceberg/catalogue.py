@@ -13,23 +13,29 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import DayTransform, IdentityTransform
 
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.columnar.encoding.typed_messages import DEAD_LETTERS, SOURCE
+from gateway.columnar.iceberg.evolution import evolve
 from gateway.columnar.iceberg.version_hint import hinted_metadata
 from gateway.columnar.tables.files import make_directory
-from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress, local_path
+from gateway.columnar.tables.iceberg_address import (
+    ARCHIVE_TABLE,
+    DEAD_LETTER_TABLE,
+    TRACE_TABLE,
+    IcebergAddress,
+    local_path,
+)
 from gateway.kernel.errors import StorageError
-
-SOURCE: Final = pa.schema([("source", pa.string()), ("source_name", pa.string())])
-"""The columns that the table of messages has in addition to those of a file in the Parquet layout."""
 
 DAY: Final = "timestamp_day"
 """The partition field of the day."""
 
 SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
-    {ARCHIVE_TABLE: pa.schema([*MESSAGES, *SOURCE]), TRACE_TABLE: TRACE}
+    {ARCHIVE_TABLE: pa.schema([*MESSAGES, *SOURCE]), TRACE_TABLE: TRACE, DEAD_LETTER_TABLE: DEAD_LETTERS}
 )
-"""The columns of each table."""
+"""The columns of the tables that need no schema of bodies."""
 
-_PARTITIONS: Final = {ARCHIVE_TABLE: ("vhost", "source", "source_name"), TRACE_TABLE: ("vhost",)}
+#: The columns by which a table is partitioned besides the day, for all tables of messages alike.
+_PARTITIONS: Final = ("vhost", "source", "source_name")
 
 _PROPERTIES: Final = {
     "format-version": "2",
@@ -55,13 +61,16 @@ def open_catalogue(address: IcebergAddress) -> Catalog:
     return load_catalog("gateway", **{**defaults, **address.properties})
 
 
-def open_table(catalogue: Catalog, address: IcebergAddress, name: str) -> Table:
-    """Return a table with at least our columns; it is created if it is missing."""
+def open_table(catalogue: Catalog, address: IcebergAddress, name: str, schema: pa.Schema) -> Table:
+    """Return a table with at least these columns; it is created if it is missing.
+
+    :raises ConfigurationError: if a column has a type that it cannot be changed to.
+    """
     try:
         table = catalogue.load_table((address.namespace, name))
     except NoSuchTableError:
-        table = _created(catalogue, address, name)
-    return _evolved(table, SCHEMAS[name])
+        table = _created(catalogue, address, name, schema)
+    return evolve(table, schema, name)
 
 
 def unretried(table: Table) -> Table:
@@ -90,7 +99,7 @@ def _io(catalogue: Catalog, location: str) -> FileIO:
     return load_file_io(catalogue.properties, location)
 
 
-def _created(catalogue: Catalog, address: IcebergAddress, name: str) -> Table:
+def _created(catalogue: Catalog, address: IcebergAddress, name: str, schema: pa.Schema) -> Table:
     location = address.location_of(name)
     if hinted_metadata(_io(catalogue, location), location) is not None:
         raise StorageError(f"{location} has a table that the catalogue does not know: see gateway archive register")
@@ -98,21 +107,12 @@ def _created(catalogue: Catalog, address: IcebergAddress, name: str) -> Table:
     identifier = (address.namespace, name)
     try:
         with (
-            catalogue.create_table_transaction(identifier, SCHEMAS[name], location, properties=_PROPERTIES) as created,
+            catalogue.create_table_transaction(identifier, schema, location, properties=_PROPERTIES) as created,
             created.update_spec() as spec,
         ):
-            for column in _PARTITIONS[name]:
+            for column in _PARTITIONS if "source" in schema.names else _PARTITIONS[:1]:
                 spec.add_field(column, IdentityTransform(), column)
             spec.add_field("timestamp", DayTransform(), DAY)
     except TableAlreadyExistsError:  # another node was first
         pass
     return catalogue.load_table(identifier)
-
-
-def _evolved(table: Table, schema: pa.Schema) -> Table:
-    """Add the columns that an older version of the gateway did not have."""
-    if set(schema.names) <= {field.name for field in table.schema().fields}:
-        return table
-    with table.update_schema() as update:
-        update.union_by_name(schema)
-    return table

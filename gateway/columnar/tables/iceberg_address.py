@@ -6,7 +6,8 @@ from typing import Any, Final, Self
 
 ARCHIVE_TABLE: Final = "archive"
 TRACE_TABLE: Final = "trace"
-"""The names of the two tables."""
+DEAD_LETTER_TABLE: Final = "dead_letters"
+"""The names of the tables of messages, of events, and of messages whose bodies a typed table refuses."""
 
 FILE_SCHEME: Final = "file://"
 

@@ -98,6 +98,16 @@ class Archive:
             self.schedule_seal()
 
     @property
+    def table(self) -> str:
+        """The typed table of the next message, ``""`` for none."""
+        return self.record.table
+
+    def use_table(self, table: str) -> None:
+        """File the messages from now on in another typed table. A segment is of one table, so this one is sealed."""
+        self.log.seal()
+        self.record = self.record.with_table(table, self.log.end, self.log.first)
+
+    @property
     def lag_ms(self) -> int:
         """The age of the oldest message that is not exported yet, in milliseconds."""
         oldest = self.log.oldest

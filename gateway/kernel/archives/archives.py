@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.kernel.events import Events
     from gateway.kernel.journal.changes import StreamSegment
     from gateway.kernel.journal.journal import Journal
-    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.message import Message, Value
     from gateway.kernel.messages.origin import Origin
 
 
@@ -27,13 +27,15 @@ class ArchiveContext:
     """The archive settings and callbacks that all virtual hosts share.
 
     ``on_sealed`` is called with each segment that is complete. ``blocked_publishers`` are the connections that publish
-    faster than files are written. ``trace_rules`` are those of the traces in memory.
+    faster than files are written. ``trace_rules`` are those of the traces in memory. ``tables`` are the names of the
+    typed tables that policies may select.
     """
 
     rules: ArchiveRules = field(default_factory=ArchiveRules)
     trace_rules: TraceRules = field(default_factory=TraceRules)
     on_sealed: "Callable[[Archive, StreamSegment], None]" = lambda archive, segment: None
     blocked_publishers: BlockedPublishers = field(default_factory=BlockedPublishers)
+    tables: frozenset[str] = frozenset()
 
 
 class Archives:
@@ -85,14 +87,21 @@ class Archives:
 
     # Opening and closing
 
-    def open(self, source: str, name: str = "") -> Archive:
-        """Return the archive of an exchange or queue; create it if it does not exist."""
+    def open(self, source: str, name: str = "", table: str = "") -> Archive:
+        """Return the archive of an exchange or queue; create it if it does not exist.
+
+        Its messages from now on are for the typed table, or with ``""`` for the table of all archives.
+        """
         archive = self._archive_by_source.get((source, name))
         if archive is None:
-            record = ArchiveRecord(self._vhost_name, source, name, self._next_id(), self.now_ms)
+            tables: list[Value] = [[0, table]] if table else []
+            record = ArchiveRecord(self._vhost_name, source, name, self._next_id(), self.now_ms, tables)
             archive = self._install(record)
             self._journal.record(Put(record))
             self._emit("archive.opened", archive)
+        elif archive.table != table:
+            archive.use_table(table)
+            self._journal.record(Put(archive.record))
         archive.is_retired = False
         return archive
 

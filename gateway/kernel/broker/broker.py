@@ -358,7 +358,7 @@ class Broker:
         :raises PreconditionFailed: when it is invalid, with RabbitMQ's text.
         """
         vhost = self.vhost(record.vhost)
-        require_valid_policy(record, self.compile_pattern, vhost.queue_features.settings)
+        require_valid_policy(record, self.compile_pattern, vhost.queue_features.settings, self.archive_context.tables)
         put = writable(record)
         self.install_policy(record)
         self.journal.record(put)

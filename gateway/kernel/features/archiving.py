@@ -23,11 +23,12 @@ class Archiving(QueueFeature):
     def __init__(self, queue: "QueueLike", archives: Archives) -> None:
         self._queue = queue
         self._archives = archives
-        self._archive = archives.open(QUEUE, queue.name)
+        self._table = queue.settings.text_by_policy("archive-table")
+        self._archive = archives.open(QUEUE, queue.name, self._table)
 
     def attached(self) -> None:
         """Open the archive again; the feature that this one replaces has just retired it."""
-        self._archive = self._archives.open(QUEUE, self._queue.name)
+        self._archive = self._archives.open(QUEUE, self._queue.name, self._table)
 
     def detached(self) -> None:
         """Stop archiving."""

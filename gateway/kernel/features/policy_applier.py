@@ -61,7 +61,9 @@ class PolicyApplier:
         exchange.settings = settings
         archives = self._context.archives
         if settings.enabled_by_policy("archive"):
-            exchange.archive = archives.open(ARCHIVE_OF_EXCHANGE, exchange.name)
+            exchange.archive = archives.open(
+                ARCHIVE_OF_EXCHANGE, exchange.name, settings.text_by_policy("archive-table")
+            )
         else:
             self.stop_archiving(exchange)
 

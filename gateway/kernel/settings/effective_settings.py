@@ -84,6 +84,11 @@ class EffectiveSettings(Mapping[str, EffectiveSetting]):
         """Return whether a policy sets a boolean to true; arguments of clients are ignored."""
         return self.policy_definition.get(name) is True
 
+    def text_by_policy(self, name: str) -> str:
+        """Return a text that a policy sets, ``""`` if none does; arguments of clients are ignored."""
+        value = self.policy_definition.get(name)
+        return value if isinstance(value, str) else ""
+
     @property
     def policy_definition(self) -> dict[str, Value]:
         """The merged policy and operator policy: RabbitMQ's ``effective_policy_definition``."""

@@ -3,7 +3,7 @@
 To add a key, add a row to ``KEYS``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final, NamedTuple, NoReturn
 
 from gateway.kernel.errors import PreconditionFailed
@@ -114,6 +114,7 @@ KEYS: Final[Mapping[str, PolicyKey]] = {
     "stream-max-segment-size-bytes": PolicyKey(_integer(0, LARGEST_SEGMENT), "is not a valid segment size"),
     # not in RabbitMQ
     "archive": PolicyKey(_is_truth, "is not a valid archive value"),
+    "archive-table": PolicyKey(_is_text, "is not a valid archive table"),
     "cache-size": PolicyKey(_integer(1), "is not a valid cache size"),
     "cache-ttl": PolicyKey(_integer(1, LONGEST_MS), "is not a valid cache TTL"),
     "delayed-delivery": PolicyKey(_is_truth, "is not a valid delayed-delivery value"),
@@ -141,12 +142,17 @@ FEDERATION: Final = ("federation-upstream", "federation-upstream-set", "federati
 OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
 
 
-def require_valid_policy(record: PolicyRecord, compile_pattern: Compile, offered: OfferedSettings) -> None:
-    """Check a policy that may have keys of the plugins of its virtual host.
+def require_valid_policy(
+    record: PolicyRecord, compile_pattern: Compile, offered: OfferedSettings, archive_tables: Set[str] = frozenset()
+) -> None:
+    """Check a policy that may have keys of the plugins of its virtual host, and name one of the ``archive_tables``.
 
     :raises PreconditionFailed: with RabbitMQ's error text.
     """
     require_usable_policy(record, compile_pattern)
+    table = record.definition.get("archive-table")
+    if isinstance(table, str) and table not in archive_tables:
+        _refuse(f"no schema in archive.schemas describes the archive-table '{table}'")
     unknown = {}
     for key, value in record.definition.items():
         if _is_known(key, record.is_operator):
@@ -181,6 +187,8 @@ def require_usable_policy(record: PolicyRecord, compile_pattern: Compile) -> Non
     for key, value in record.definition.items():
         if _is_known(key, record.is_operator) and key in KEYS and not KEYS[key].is_valid(value):
             _refuse(f"{as_erlang(value)} {KEYS[key].fault}")
+    if "archive-table" in record.definition and record.definition.get("archive") is not True:
+        _refuse("archive-table has no effect without archive")
     _require_valid_federation(record, compile_pattern)
 
 

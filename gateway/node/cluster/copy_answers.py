@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from twisted.internet.protocol import connectionDone
 
 from gateway.archive.copy_encoder import CopyEncoder
-from gateway.archive.service import WORKER
+from gateway.archive.schemas import WORKER
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
 from gateway.management.cluster_state import COPY_READS, COPY_ROWS

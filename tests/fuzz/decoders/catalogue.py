@@ -7,6 +7,7 @@ from tests.fuzz.decoders.target import Target
 from tests.fuzz.decoders.targets import (
     access,
     amqp,
+    bodies,
     cluster,
     connections,
     http,
@@ -34,6 +35,7 @@ _MODULES: Final = (
     access,
     settings,
     plugins,
+    bodies,
     recording,
     cluster,
 )

@@ -26,6 +26,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
     "gateway.cluster.bus:BusListener.on_request": _INTERFACE,
     "gateway.cluster.log_writer:LogWriter.append": _WRITES,
     "gateway.cluster.replication.checkpoint:Checkpoint.note_entities": "it takes names, and decodes nothing",
+    "gateway.columnar.bodies.body_schema:BodySchema.decode": _INTERFACE,
     "gateway.config.cluster:split_urls": "it splits a word of the command line at commas",
     "gateway.kernel.broker.audit_redaction:AuditRedaction.parse": "a rule whose form the settings have checked",
     "gateway.kernel.messages.json_path:JsonPath.parse": "a rule whose form the settings have checked",
@@ -93,6 +94,7 @@ NO_DECODERS: Final[Mapping[str, str]] = {
 
 #: Modules that call a parser of the standard library, beside those with a target.
 NO_DECODERS_IN: Final[Mapping[str, str]] = {
+    "gateway.columnar.tables.schema_files": "it decodes what the broker has encoded for its worker",
     "gateway.cli.ctl.api": "it decodes answers of the broker that the user chose",
     "gateway.cli.ctl.audit_files": "it decodes a file of the user line by line; any fault of a line is reported",
     "gateway.cli.ctl.connecting.profile_changes": "it decodes what it is about to write",

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.kernel.archives.archive import Archive, ArchiveRules
+from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.events import Event
 from gateway.kernel.journal.changes import StreamSegment
 from gateway.kernel.journal.confirms import Confirms
-from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.journal.records.topology import ArchiveRecord, PolicyRecord
 from gateway.kernel.messages.chunks import entries
 from gateway.kernel.messages.contents import decode_content
 from gateway.kernel.messages.message import Message, Value
@@ -415,3 +416,86 @@ def test_a_dead_letter_in_a_full_archive_blocks_no_publisher() -> None:
     for _ in range(3):
         vhost.publish(vhost.default_exchange, Message("", "short", header_of(), b""), OTHER)
     assert "other" not in rig.broker.kernel.archive_context.blocked_publishers
+
+
+def typed(table: str) -> PolicyRecord:
+    return policy(apply_to="queues", archive=True, **{"archive-table": table})
+
+
+def test_a_policy_selects_the_typed_table_of_messages_from_then_on() -> None:
+    rig = ArchiveRig()
+    rig.broker.kernel.archive_context.tables = frozenset({"orders", "bills"})
+    queue(rig)
+    rig.put_policy()
+    rig.publish(b"plain")
+    for table in ("orders", "bills"):
+        rig.put_policy(typed(table))
+        rig.publish(table.encode())
+    rig.put_policy()
+    rig.publish(b"plain again")
+    archive = rig.archives["queue", "q"]
+    assert [archive.record.table_of(offset) for offset in range(4)] == ["", "orders", "bills", ""]
+    rig.broker.commit()
+    rig.broker.commit()
+    assert [(segment.first, segment.end) for _, segment in rig.sealed] == [(0, 1), (1, 2), (2, 3)], "one table each"
+
+
+def test_a_restart_keeps_the_typed_table_of_each_message() -> None:
+    rig = ArchiveRig()
+    rig.broker.kernel.archive_context.tables = frozenset({"orders"})
+    queue(rig)
+    rig.put_policy()
+    rig.publish(b"plain")
+    rig.put_policy(typed("orders"))
+    rig.publish(b"typed")
+    rig.broker.commit()
+    again = ArchiveRig(broker=rig.broker.crashed())
+    record = again.archives["queue", "q"].record
+    assert [record.table_of(offset) for offset in range(3)] == ["", "orders", "orders"]
+    again.publish(b"more")
+    assert again.archived() == [b"plain", b"typed", b"more"]
+
+
+def test_tables_of_messages_that_are_filed_are_forgotten() -> None:
+    rig = ArchiveRig()
+    rig.broker.kernel.archive_context.tables = frozenset({"a", "b"})
+    queue(rig)
+    for number in range(20):
+        rig.put_policy(typed("ab"[number % 2]))
+        rig.publish(b"x")
+        rig.broker.commit()
+        rig.archives["queue", "q"].filed(number)
+    assert len(rig.archives["queue", "q"].record.tables) <= 4
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        (
+            {"archive": True, "archive-table": "other"},
+            "no schema in archive.schemas describes the archive-table 'other'",
+        ),
+        ({"archive": True, "archive-table": 5}, "is not a valid archive table"),
+        ({"archive-table": "orders"}, "archive-table has no effect without archive"),
+        ({"archive": False, "archive-table": "orders"}, "archive-table has no effect without archive"),
+    ],
+)
+def test_a_policy_with_a_typed_table_that_has_no_effect_is_refused(definition: dict[str, Value], reason: str) -> None:
+    rig = ArchiveRig()
+    rig.broker.kernel.archive_context.tables = frozenset({"orders"})
+    with pytest.raises(PreconditionFailed, match=reason):
+        rig.put_policy(PolicyRecord("/", "keep", False, ".*", "queues", 0, definition))
+
+
+def test_the_archive_of_an_exchange_has_a_typed_table() -> None:
+    rig = ArchiveRig()
+    rig.broker.kernel.archive_context.tables = frozenset({"orders"})
+    rig.put_policy(
+        PolicyRecord("/", "keep", False, "amq.topic", "exchanges", 0, {"archive": True, "archive-table": "orders"})
+    )
+    assert rig.archives["exchange", "amq.topic"].table == "orders"
+
+
+def test_an_archive_of_an_earlier_version_has_no_typed_table() -> None:
+    fields: dict[str, Value] = {"vhost": "/", "source": "queue", "name": "q", "id": 1, "since_ms": 5}
+    assert ArchiveRecord.from_fields(fields, 1).table_of(7) == ""

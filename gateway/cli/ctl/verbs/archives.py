@@ -12,8 +12,8 @@ ARCHIVES = NounListing(
     columns={
         name: name
         for name in (
-            "source", "name", "state", "messages", "message_bytes", "next_offset", "filed_offset", "waiting_segments",
-            "waiting_bytes", "lag_ms", "held_back", "dropped",
+            "source", "name", "table", "state", "messages", "message_bytes", "next_offset", "filed_offset",
+            "waiting_segments", "waiting_bytes", "lag_ms", "held_back", "dropped",
         )
     },
     defaults=("source", "name", "state", "messages", "waiting_bytes", "lag_ms"),

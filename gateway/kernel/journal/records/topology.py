@@ -1,7 +1,7 @@
 """Records of virtual hosts, and of their exchanges, queues, bindings, policies and archives."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from gateway.kernel.journal.records.entity import Entity
 from gateway.kernel.messages.message import Value
@@ -124,18 +124,41 @@ class ArchiveRecord(Entity):
     """An archive of an exchange, a queue or the trace (``source``) of this ``name``.
 
     ``id`` is its number in the message tables. ``since_ms`` is when it began, wall time; its files are named by it,
-    because another archive of the same name may follow.
+    because another archive of the same name may follow. ``tables`` has pairs of an offset and the name of the typed
+    table for messages from there on, ``""`` for the table of all archives, which is also that before the first pair.
     """
 
     kind: ClassVar[str] = "archive"
+    version: ClassVar[int] = 2  # 1 had no tables
     key_width: ClassVar[int] = 3
     vhost: str
     source: str
     name: str
     id: int
     since_ms: int
+    tables: list[Value] = field(default_factory=list)
 
     @property
     def messages_id(self) -> int:
         """The number under which the store keeps its messages."""
         return self.id
+
+    @property
+    def table(self) -> str:
+        """The typed table of later messages, ``""`` for none."""
+        return self._changes[-1][1] if self.tables else ""
+
+    def table_of(self, offset: int) -> str:
+        """Return the name of the typed table of a message, ``""`` for none."""
+        return next((name for since, name in reversed(self._changes) if since <= offset), "")
+
+    def with_table(self, table: str, since: int, first: int) -> Self:
+        """Return the record with another typed table for messages from ``since`` on; none before ``first`` is left."""
+        changes = [(first, self.table_of(first)), *self._changes, (since, table)]
+        return replace(self, tables=[[offset, name] for offset, name in changes if offset >= first])
+
+    @property
+    def _changes(self) -> list[tuple[int, str]]:
+        """The changes of the table, in order."""
+        pairs = (pair for pair in self.tables if isinstance(pair, list))
+        return [(since, name) for since, name in pairs if isinstance(since, int) and isinstance(name, str)]

@@ -37,6 +37,7 @@ def _view(call: Call, archive: Archive) -> Fields:
         "vhost": record.vhost,
         "source": record.source,
         "name": record.name,
+        "table": archive.table,
         "state": "full" if archive.is_full else "retiring" if archive.is_retired else "running",
         "messages": len(log),
         "message_bytes": log.size_bytes,

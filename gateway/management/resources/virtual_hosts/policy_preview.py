@@ -45,7 +45,12 @@ def _preview(call: Call, vhost: str, name: str, *, is_operator: bool) -> LongTas
             policies.put(record)
     if call.content.strip():
         record = policy_of(vhost, name, call.fields, is_operator=is_operator)
-        require_valid_policy(record, call.broker.compile_pattern, virtual_host.queue_features.settings)
+        require_valid_policy(
+            record,
+            call.broker.compile_pattern,
+            virtual_host.queue_features.settings,
+            call.broker.archive_context.tables,
+        )
         policies.put(record)
     return LongTask(_compared(virtual_host, policies, name, is_operator=is_operator))
 
