@@ -37,9 +37,7 @@ class ArchiveService:
         schemas = archive_schemas(settings)
         broker.archive_context.tables = frozenset(schemas)
         target = archive_target(settings)
-        self._filing = ArchiveWriter(
-            broker, worker, target, touch, has_files=has_files, redact=redact, schemas=schemas
-        )
+        self._filing = ArchiveWriter(broker, worker, target, touch, has_files=has_files, redact=redact, schemas=schemas)
 
     def encode_from_now_on(self, stream: Stream) -> None:
         """Mark a stream as read in columnar form: its segments are encoded ahead of reads from now on."""
