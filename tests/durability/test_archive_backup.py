@@ -19,7 +19,7 @@ PAGE: Final = (PROJECT / "docs" / "archive.md").read_text(encoding="utf-8")
 
 def back_up(data: Path, target: Path) -> None:
     """Run the commands of the page."""
-    (commands,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (commands,) = (each for each in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if "gateway backup" in each)
     commands = commands.replace("gateway backup", f"{shlex.quote(sys.executable)} -m gateway backup")
     commands = commands.replace("/var/lib/gateway", str(data)).replace("/backup/monday", str(target))
     commands = commands.replace(" archive trace", " archive")
