@@ -36,6 +36,7 @@ EXAMPLES: Final = {
     "compact": "compact --data /var/lib/gateway",
     "archive status": "archive --config gateway.toml status",
     "archive adopt": "archive --config gateway.toml adopt",
+    "archive infer": "archive --config gateway.toml infer --queue orders",
     "archive compact": "archive --config gateway.toml compact --small 32 --target 256",
     "archive expire": "archive --config gateway.toml expire --rows 90d --snapshots 7d",
     "archive tidy": "archive --config gateway.toml tidy --grace 1d",

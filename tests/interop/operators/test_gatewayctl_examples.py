@@ -71,7 +71,13 @@ ORDER: Final = """
 VERBS: Final = [verb.strip() for line in ORDER.strip().splitlines() for verb in line.split(";")]
 
 #: Verbs whose example cannot succeed here, with their exit codes.
-REFUSED: Final = {"delete_member": 69, "observe": 64, "transfer_leadership": 69, "forget_cluster_node": 69}
+REFUSED: Final = {
+    "delete_member": 69,
+    "observe": 64,
+    "transfer_leadership": 69,
+    "forget_cluster_node": 69,
+    "end_pipeline_batch": 69,
+}
 
 PLUGIN: Final = """
 from gateway.api import CtlVerb, HttpResource, Interceptor, hookimpl
