@@ -2,13 +2,11 @@
 
     python -m tests.columnar.killed_commits DIRECTORY
 
-reads one line for each worker: the point, the first offset and the one after the last. Each worker is a fork of this
-process, which has imported what it needs. The answer is a line, ``killed`` or what the worker has answered.
+reads one line for each worker (see ``killed_workers``): the point, the first offset and the one after the last.
 """
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from inspect import getattr_static
 from pathlib import Path
@@ -21,6 +19,7 @@ from gateway.columnar.encoding.worker import Worker
 from gateway.columnar.iceberg import data_files, segment_commits
 from gateway.worker_process.framing import Frame
 from tests.columnar.iceberg_tables import address_in, request
+from tests.columnar.killed_workers import serve
 from tests.columnar.streams import chunk, message
 
 
@@ -56,27 +55,12 @@ POINTS: Final[dict[str, Callable[[], None]]] = {
 }
 
 
-def _file(directory: Path, point: str, first: int, end: int, answers: int) -> None:
+def _file(directory: Path, words: list[str]) -> object:
+    point, first, end = words[0], int(words[1]), int(words[2])
     POINTS[point]()
     chunks = chunk([message(b"%d" % number) for number in range(first, end)], first=first)
-    answer = Worker().answer(Frame(request(address_in(directory), first, end), chunks))
-    os.write(answers, f"{answer.head}\n".encode())
-
-
-def main() -> None:
-    """Start a worker for each line of the input, and print its answer or its end."""
-    directory = Path(sys.argv[1])
-    for line in sys.stdin:
-        point, first, end = line.strip().split(";")
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            _file(directory, point, int(first), int(end), sys.stdout.fileno())
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            print("killed", flush=True)
+    return Worker().answer(Frame(request(address_in(directory), first, end), chunks)).head
 
 
 if __name__ == "__main__":
-    main()
+    serve(_file)

@@ -2,13 +2,10 @@
 
     python -m tests.columnar.killed_typed_commits DIRECTORY
 
-reads one line for each worker: the point, the table whose commit it is of, the first offset, the one after the last,
-and the largest number that the schema accepts. Each worker is a fork of this process. The answer is a line, ``killed``
-or what the worker has answered.
+reads one line for each worker (see ``killed_workers``): the point, the table whose commit it is of, the first offset,
+the one after the last, and the largest number that the schema accepts.
 """
 
-import os
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +17,7 @@ from gateway.columnar.iceberg.segment_commits import SegmentCommits
 from gateway.worker_process.framing import Frame
 from tests.columnar.iceberg_tables import address_in, request
 from tests.columnar.killed_commits import after
+from tests.columnar.killed_workers import serve
 from tests.columnar.streams import chunk, message
 from tests.columnar.typed_schemas import json_file
 
@@ -47,28 +45,13 @@ def die_in(table: str, point: str) -> None:
     SegmentCommits.file = file  # type: ignore[method-assign]
 
 
-def _file(directory: Path, point: str, table: str, first: int, end: int, most: int, answers: int) -> None:
+def _file(directory: Path, words: list[str]) -> object:
+    point, table, first, end, most = words[0], words[1], *map(int, words[2:])
     die_in(table, point)
     schema = json_file({"type": "object", "properties": {"n": {"type": "integer", "maximum": most}}})
     chunks = chunk([message(b'{"n": %d}' % (number % 10)) for number in range(first, end)], first=first)
-    answer = Worker().answer(Frame(request(address_in(directory), first, end, schema=schema.as_head()), chunks))
-    os.write(answers, f"{answer.head}\n".encode())
-
-
-def main() -> None:
-    """Start a worker for each line of the input, and print its answer or its end."""
-    directory = Path(sys.argv[1])
-    for line in sys.stdin:
-        point, table, first, end, most = line.strip().split(";")
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            _file(directory, point, table, int(first), int(end), int(most), sys.stdout.fileno())
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            print("killed", flush=True)
+    return Worker().answer(Frame(request(address_in(directory), first, end, schema=schema.as_head()), chunks)).head
 
 
 if __name__ == "__main__":
-    main()
+    serve(_file)

@@ -1,7 +1,5 @@
 """Kills by SIGKILL at each point of a commit: a reader sees whole segments, and after the repetition each row once."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,37 +7,15 @@ import pytest
 
 from tests.columnar.iceberg_tables import query, rows_in
 from tests.columnar.killed_commits import POINTS
-from tests.running import PROJECT
+from tests.columnar.killed_workers import KilledWorkers
 
 #: Points at which the segment is in the table.
 COMMITTED = ("swap", "hint", "answer")
 
 
-class Workers:
-    """The process whose forks are workers."""
-
-    def __init__(self, directory: Path) -> None:
-        command = [sys.executable, "-m", "tests.columnar.killed_commits", str(directory)]
-        self._process = subprocess.Popen(
-            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
-        )  # fmt: skip
-
-    def file(self, point: str, first: int, end: int) -> str:
-        """Let a worker file a segment up to a point; return its answer, or ``killed``."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(point, first, end, sep=";", file=self._process.stdin, flush=True)
-        return self._process.stdout.readline().strip()
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
 @pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    workers = Workers(tmp_path)
+def workers(tmp_path: Path) -> Iterator[KilledWorkers]:
+    workers = KilledWorkers("tests.columnar.killed_commits", tmp_path)
     yield workers
     workers.end()
 
@@ -51,27 +27,27 @@ def offsets(directory: Path) -> list[int]:
     return by_duck
 
 
-def test_a_kill_at_each_point_neither_loses_nor_repeats_a_row(workers: Workers, tmp_path: Path) -> None:
-    assert "files" in workers.file("answer", 0, 10)
+def test_a_kill_at_each_point_neither_loses_nor_repeats_a_row(workers: KilledWorkers, tmp_path: Path) -> None:
+    assert "files" in workers.ask("answer", 0, 10)
     filed = 10
     for point in POINTS:
-        answer = workers.file(point, filed, filed + 10)
+        answer = workers.ask(point, filed, filed + 10)
         assert (answer == "killed") is (point != "answer"), answer
         seen = offsets(tmp_path)  # the hint follows the commit, so that a reader may see the segment later
         assert seen in (list(range(filed)), list(range(filed + 10)))
-        again = workers.file("answer", filed, filed + 10)
+        again = workers.ask("answer", filed, filed + 10)
         assert ("'files': []" in again) is (point in COMMITTED), (point, again)
         filed += 10
         assert offsets(tmp_path) == list(range(filed))
 
 
-def test_a_kill_while_the_table_is_created_loses_nothing(workers: Workers, tmp_path: Path) -> None:
-    assert [workers.file(point, 0, 5) for point in ("metadata", "swap")] == ["killed", "killed"]
-    assert "files" in workers.file("answer", 0, 5)
+def test_a_kill_while_the_table_is_created_loses_nothing(workers: KilledWorkers, tmp_path: Path) -> None:
+    assert [workers.ask(point, 0, 5) for point in ("metadata", "swap")] == ["killed", "killed"]
+    assert "files" in workers.ask("answer", 0, 5)
     assert offsets(tmp_path) == list(range(5))
 
 
-def test_a_worker_that_is_killed_again_and_again_files_the_segment_once(workers: Workers, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_again_and_again_files_the_segment_once(workers: KilledWorkers, tmp_path: Path) -> None:
     for point in POINTS:
-        workers.file(point, 0, 5)
+        workers.ask(point, 0, 5)
     assert offsets(tmp_path) == list(range(5))

@@ -1,7 +1,5 @@
 """Kills by SIGKILL at each point of both commits of a typed segment: each message is in exactly one table, once."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,29 +7,22 @@ import pytest
 
 from tests.columnar.iceberg_tables import query, rows_in
 from tests.columnar.killed_typed_commits import DEAD, POINTS, TYPED
-from tests.running import PROJECT
+from tests.columnar.killed_workers import KilledWorkers
 
 
-class Workers:
+class Workers(KilledWorkers):
     """The process whose forks are workers."""
 
     def __init__(self, directory: Path) -> None:
+        super().__init__("tests.columnar.killed_typed_commits", directory)
         self._directory = directory
-        command = [sys.executable, "-m", "tests.columnar.killed_typed_commits", str(directory)]
-        self._process = subprocess.Popen(
-            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
-        )  # fmt: skip
 
     def file(self, first: int, point: str = "answer", table: str = TYPED, most: int = 4) -> str:
         """Let a worker file a segment of ten messages up to a point; return its answer, or ``killed``.
 
         The schema accepts the numbers up to ``most`` of 0 to 9.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(point, table, first, first + 10, most, sep=";", file=self._process.stdin, flush=True)
-        return self._process.stdout.readline().strip()
+        return self.ask(point, table, first, first + 10, most)
 
     def offsets(self, table: str) -> list[int]:
         """Return the offsets that both readers find by the hint in a table's directory."""
@@ -40,10 +31,6 @@ class Workers:
         by_duck = sorted(offset for (offset,) in query(self._directory, '"offset"', table))
         assert by_duck == sorted(rows_in(self._directory, table)["offset"].to_pylist())
         return by_duck
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
 
 @pytest.fixture
