@@ -1,5 +1,6 @@
 """The public plugin API: the types a plugin implements, the objects it receives and the errors it may raise."""
 
+from gateway import body_formats
 from gateway.access import (
     AccessWrapper,
     Answer,
@@ -152,6 +153,7 @@ __all__ = [
     "Value",
     "VerbArgument",
     "Visitor",
+    "body_formats",
     "hash_password",
     "hookimpl",
     "log_line",

@@ -4,20 +4,23 @@ The reader of ``fastavro`` is for data of a trusted writer: nested records of 16
 takes memory without limit, and negative indexes of enums and unions are accepted.
 """
 
+from collections.abc import Callable
 from typing import Final
-
-from gateway.columnar.bodies.body_schema import BodyRefused
 
 #: The levels of records, arrays, maps and unions of a body.
 _DEEPEST: Final = 100
 
 
 class AvroBody:
-    """The bytes of a body, and the position and depth of the reader. ``items_left`` bounds items of no bytes."""
+    """The bytes of a body, and the position and depth of the reader. ``items_left`` bounds items of no bytes.
 
-    __slots__ = ("at", "data", "depth", "items_left")
+    :param refusal: makes the exception for bytes that are no such body from its reason; every method may raise it.
+    """
 
-    def __init__(self, data: bytes) -> None:
+    __slots__ = ("_refusal", "at", "data", "depth", "items_left")
+
+    def __init__(self, data: bytes, refusal: Callable[[str], Exception]) -> None:
+        self._refusal = refusal
         self.data = data
         self.at = 0
         self.depth = 0
@@ -27,9 +30,9 @@ class AvroBody:
         """Return the next ``size`` bytes."""
         end = self.at + size
         if size < 0:
-            raise BodyRefused(f"a size of {size} bytes")
+            raise self._refusal(f"a size of {size} bytes")
         if end > len(self.data):
-            raise BodyRefused(f"{size} bytes expected, {len(self.data) - self.at} left")
+            raise self._refusal(f"{size} bytes expected, {len(self.data) - self.at} left")
         taken = self.data[self.at : end]
         self.at = end
         return taken
@@ -44,9 +47,9 @@ class AvroBody:
             if byte < 0x80:
                 break
             if shift >= bits:
-                raise BodyRefused(f"an integer of more than {bits} bits")
+                raise self._refusal(f"an integer of more than {bits} bits")
         if raw >> bits:
-            raise BodyRefused(f"an integer of more than {bits} bits")
+            raise self._refusal(f"an integer of more than {bits} bits")
         return (raw >> 1) ^ -(raw & 1)
 
     def items(self) -> int:
@@ -57,14 +60,14 @@ class AvroBody:
             self.number()  # the size of the block in bytes, for readers that skip it
         self.items_left -= count
         if self.items_left < 0:
-            raise BodyRefused("more items than bytes")
+            raise self._refusal("more items than bytes")
         return count
 
     def enter(self) -> None:
         """Count one more level."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise BodyRefused(f"nested deeper than {_DEEPEST} levels")
+            raise self._refusal(f"nested deeper than {_DEEPEST} levels")
 
     def leave(self) -> None:
         """Count one level less."""
@@ -73,4 +76,4 @@ class AvroBody:
     def finish(self) -> None:
         """Check that nothing is left."""
         if left := len(self.data) - self.at:
-            raise BodyRefused(f"{left} bytes follow the value")
+            raise self._refusal(f"{left} bytes follow the value")

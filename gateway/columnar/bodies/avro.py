@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 from fastavro import parse_schema
 
-from gateway.columnar.bodies.avro_body import AvroBody
+from gateway.body_formats import AvroBody
 from gateway.columnar.bodies.avro_logical import as_json_text, logical
 from gateway.columnar.bodies.body_schema import BodyRefused, list_of
 from gateway.kernel.errors import ConfigurationError
@@ -46,7 +46,7 @@ class AvroBodies:
 
     def decode(self, body: bytes) -> Any:
         """Return the value of a body. :raises BodyRefused: if it is not the encoding of a value."""
-        reading = AvroBody(body)
+        reading = AvroBody(body, BodyRefused)
         value = self._root.read(reading)
         reading.finish()
         return value

@@ -4,19 +4,16 @@
 """
 
 import json
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
+from gateway.body_formats import DEEPEST_JSON, fetch_no_schema, is_deep_json, json_place
 from gateway.columnar.bodies.body_schema import BodyRefused
 from gateway.columnar.bodies.json_columns import JsonColumns
 from gateway.kernel.errors import ConfigurationError
-
-#: The levels of a body. The library refuses to compare what is nested deeper than 255, and crashes far beyond that.
-_DEEPEST: Final = 200
 
 
 class JsonBodies:
@@ -26,11 +23,11 @@ class JsonBodies:
         """:raises ConfigurationError: if the schema is not valid."""
         try:
             schema = json.loads(text)
-            self._validator = validator_for(schema, pattern_options=RegexOptions(), retriever=_fetch_nothing)
+            self._validator = validator_for(schema, pattern_options=RegexOptions(), retriever=fetch_no_schema)
             columns = JsonColumns(schema)
             self._kind, self._convert = columns.part(schema)
         except ValidationError as error:
-            raise ConfigurationError(f"not valid at {_place(error.instance_path)}: {error.message}") from None
+            raise ConfigurationError(f"not valid at {json_place(error.instance_path)}: {error.message}") from None
         except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"not a JSON Schema: {error}") from None
         self._decoder = json.JSONDecoder(
@@ -48,39 +45,16 @@ class JsonBodies:
             value = self._decoder.decode(body.decode())
         except (ValueError, RecursionError) as error:
             raise BodyRefused(f"not JSON: {error}") from None
-        if _is_deep(body, value):
-            raise BodyRefused(f"nested deeper than {_DEEPEST} levels")
+        if is_deep_json(body, value):
+            raise BodyRefused(f"nested deeper than {DEEPEST_JSON} levels")
         try:
             if not self._validator.is_valid(value):
                 fault = next(self._validator.iter_errors(value))
-                raise BodyRefused(f"{_place(fault.instance_path)}: {fault.message}")
+                raise BodyRefused(f"{json_place(fault.instance_path)}: {fault.message}")
             return value if self._convert is None else self._convert(value)
         except (ValueError, ArithmeticError, TypeError) as error:  # half a surrogate pair, a time that is none
             raise BodyRefused(str(error)) from None
 
 
-def _fetch_nothing(uri: str) -> Any:
-    raise LookupError(f"{uri}: other documents are not fetched")
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
-
-
-def _is_deep(body: bytes, value: Any) -> bool:  # Any: JSON
-    """Return whether a body has more levels than are checked."""
-    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
-        return False
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [inner for each in level if isinstance(each, list | dict) for inner in _values(each)]
-    return any(isinstance(each, list | dict) for each in level)
-
-
-def _values(node: list[Any] | dict[str, Any]) -> Sequence[Any]:
-    return list(node.values()) if isinstance(node, dict) else node
-
-
-def _place(path: Sequence[str | int]) -> str:
-    """Return a place in a document as a JSON path, such as ``$.items[2].id``."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gateway.body_formats import descriptor_pool
 from gateway.columnar.bodies.body_schema import BodyRefused
 from gateway.columnar.bodies.protobuf_columns import message_part
 from gateway.kernel.errors import ConfigurationError
@@ -25,7 +25,7 @@ class ProtobufBodies:
     def __init__(self, descriptor_set: bytes, message: str) -> None:
         """:raises ConfigurationError: if the set is not valid, or does not describe the type."""
         files = _files(descriptor_set)
-        pool = _pool(files)
+        pool = descriptor_pool(files)
         name = message or _only_message(files)
         try:
             descriptor = pool.FindMessageTypeByName(name)
@@ -61,21 +61,6 @@ def _files(descriptor_set: bytes) -> FileDescriptorSet:
     if not files.file:
         raise ConfigurationError("the descriptor set is empty")
     return files
-
-
-def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """Return the types of a descriptor set, which has each file after those that it imports."""
-    pool = DescriptorPool()
-    known: set[str] = set()
-    for file in files.file:
-        if lacking := [name for name in file.dependency if name not in known]:
-            raise ConfigurationError(f"the descriptor set lacks {lacking[0]!r}: use protoc --include_imports")
-        try:
-            pool.AddSerializedFile(file.SerializeToString())
-        except TypeError as error:
-            raise ConfigurationError(f"the descriptor set is not valid: {error}") from None
-        known.add(file.name)
-    return pool
 
 
 def _only_message(files: FileDescriptorSet) -> str:

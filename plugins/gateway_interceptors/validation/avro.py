@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
-from gateway_interceptors.validation.avro_body import AvroChecks, Body, Invalid
+from gateway_interceptors.validation.avro_body import AvroBody, AvroChecks, Invalid
 from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, file_content, missing
 
 _validations: Final = Validations()
@@ -68,7 +68,7 @@ def complaint_of(rule: AvroRule) -> Complaint:
     def complaint(data: bytes) -> str:
         if len(data) < skipped or not data.startswith(start):
             return f"it has no head of the framing {rule.framing!r}" + (f" with {start.hex()}" if start else "")
-        body = Body(data)
+        body = AvroBody(data, Invalid)
         body.at = skipped
         try:
             check(body)

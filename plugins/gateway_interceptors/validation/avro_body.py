@@ -1,15 +1,15 @@
 """Checks of bodies in Avro's binary encoding, without decoding them to values.
 
-The reader of ``fastavro`` is for data of a trusted writer: nested records of 16 KiB end the process, an array of nulls
-takes memory without limit, and negative indexes of enums and unions are accepted. These checks are bounded in depth,
-and in work by the size of the body. Logical types are not checked.
+They are bounded in depth, and in work by the size of the body, which the reader of ``fastavro`` is not. Logical types
+are not checked.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-#: The levels of records, arrays, maps and unions of a body.
-_DEEPEST: Final = 100
+from gateway.api import body_formats
+
+AvroBody = body_formats.AvroBody
 
 #: The steps of a path that a reason has.
 _SHOWN: Final = 8
@@ -30,55 +30,7 @@ class Invalid(Exception):
         return f"${''.join(steps)}: {self.reason}"
 
 
-class Body:
-    """The bytes of a body, and the position and depth of the check. ``items_left`` bounds items of no bytes."""
-
-    __slots__ = ("at", "data", "depth", "items_left")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-        self.depth = 0
-        self.items_left = len(data)
-
-    def take(self, size: int) -> bytes:
-        """Return the next ``size`` bytes."""
-        end = self.at + size
-        if size < 0:
-            raise Invalid(f"a size of {size} bytes")
-        if end > len(self.data):
-            raise Invalid(f"{size} bytes expected, {len(self.data) - self.at} left")
-        taken = self.data[self.at : end]
-        self.at = end
-        return taken
-
-    def number(self, bits: int = 64) -> int:
-        """Return the next integer, in zigzag encoding."""
-        raw = shift = 0
-        while True:
-            (byte,) = self.take(1)
-            raw |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-            if shift >= bits:
-                raise Invalid(f"an integer of more than {bits} bits")
-        if raw >> bits:
-            raise Invalid(f"an integer of more than {bits} bits")
-        return (raw >> 1) ^ -(raw & 1)
-
-    def enter(self) -> None:
-        """Count one more level."""
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise Invalid(f"nested deeper than {_DEEPEST} levels")
-
-    def leave(self) -> None:
-        """Count one level less."""
-        self.depth -= 1
-
-
-Check = Callable[[Body], object]
+Check = Callable[[AvroBody], object]
 """Moves the body behind one value. Raises ``Invalid``."""
 
 
@@ -126,21 +78,21 @@ class AvroChecks:
         return self._remembered(schema, _record(fields))
 
 
-def _unfinished(body: Body) -> object:
+def _unfinished(body: AvroBody) -> object:
     raise AssertionError("a check is used before its schema is complete")
 
 
-def _null(body: Body) -> object:
+def _null(body: AvroBody) -> object:
     return None
 
 
-def _boolean(body: Body) -> object:
+def _boolean(body: AvroBody) -> object:
     if (byte := body.take(1)[0]) > 1:
         raise Invalid(f"the byte {byte} is no boolean")
     return None
 
 
-def _string(body: Body) -> str:
+def _string(body: AvroBody) -> str:
     try:
         return body.take(body.number()).decode()
     except UnicodeDecodeError:
@@ -165,7 +117,7 @@ def _fixed(size: int) -> Check:
 
 
 def _enum(count: int) -> Check:
-    def check(body: Body) -> object:
+    def check(body: AvroBody) -> object:
         index = body.number(32)
         if not 0 <= index < count:
             raise Invalid(f"symbol {index} of an enum with {count} symbols")
@@ -175,7 +127,7 @@ def _enum(count: int) -> Check:
 
 
 def _union(branches: list[Check]) -> Check:
-    def check(body: Body) -> object:
+    def check(body: AvroBody) -> object:
         index = body.number()
         if not 0 <= index < len(branches):
             raise Invalid(f"branch {index} of a union with {len(branches)} branches")
@@ -188,7 +140,7 @@ def _union(branches: list[Check]) -> Check:
 
 
 def _record(fields: list[tuple[str, Check]]) -> Check:
-    def check(body: Body) -> object:
+    def check(body: AvroBody) -> object:
         body.enter()
         at = ""
         try:
@@ -204,21 +156,15 @@ def _record(fields: list[tuple[str, Check]]) -> Check:
     return check
 
 
-def _blocks(item: Check, step_of: Callable[[object], str], key: Callable[[Body], str] | None) -> Check:
+def _blocks(item: Check, step_of: Callable[[object], str], key: Callable[[AvroBody], str] | None) -> Check:
     """Return the check of an array, or with ``key`` of a map: blocks of items, each with its number of items."""
 
-    def check(body: Body) -> object:
+    def check(body: AvroBody) -> object:
         body.enter()
         number = 0
         step: object = 0
         try:
-            while count := body.number():
-                if count < 0:
-                    count = -count
-                    body.number()  # the size of the block in bytes, for readers that skip it
-                body.items_left -= count
-                if body.items_left < 0:
-                    raise Invalid("more items than bytes")
+            while count := body.items():
                 for _ in range(count):
                     step = number if key is None else key(body)
                     item(body)

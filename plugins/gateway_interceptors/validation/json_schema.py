@@ -10,13 +10,18 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
+from gateway.api import (
+    ConfigurationError,
+    Interceptor,
+    MetricSource,
+    PluginSettings,
+    TracedVhost,
+    body_formats,
+    hookimpl,
+)
 from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, missing
 
 _validations: Final = Validations()
-
-#: The levels of a body. The library refuses to compare what is nested deeper than 255, and crashes far beyond that.
-_DEEPEST: Final = 200
 
 
 class SchemaRule(ValidationRule):
@@ -40,50 +45,29 @@ def complaint_of(rule: SchemaRule) -> Complaint:
     except ImportError:
         raise missing("jsonschema-rs", "json-schema") from None
     try:
-        validator = validator_for(rule.schema_, pattern_options=RegexOptions(), retriever=_fetch_nothing)
+        validator = validator_for(rule.schema_, pattern_options=RegexOptions(), retriever=body_formats.fetch_no_schema)
     except ValidationError as error:
-        raise ConfigurationError(f"the schema is not valid at {_place(error.instance_path)}: {error.message}") from None
+        raise ConfigurationError(
+            f"the schema is not valid at {body_formats.json_place(error.instance_path)}: {error.message}"
+        ) from None
     except ValueError as error:
         raise ConfigurationError(f"the schema is not valid: {error}") from None
 
     def complaint(body: bytes) -> str:
         try:
             decoded = json.loads(body, parse_constant=_refuse_constant)
-            if _is_deep(body, decoded):
-                return f"it is nested deeper than {_DEEPEST} levels"
+            if body_formats.is_deep_json(body, decoded):
+                return f"it is nested deeper than {body_formats.DEEPEST_JSON} levels"
             error = next(validator.iter_errors(decoded), None)
         except (ValueError, RecursionError):  # ValueError: the library's answer to half a surrogate pair, too
             return "it is not JSON"
-        return "" if error is None else f"{_place(error.instance_path)}: {error.message}"
+        return "" if error is None else f"{body_formats.json_place(error.instance_path)}: {error.message}"
 
     return complaint
 
 
-def _fetch_nothing(uri: str) -> Any:
-    raise LookupError(f"{uri}: other documents are not fetched")
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _is_deep(body: bytes, decoded: Any) -> bool:  # Any: what JSON can hold
-    """Return whether a body has more levels than are checked."""
-    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
-        return False
-    level = [decoded]
-    for _ in range(_DEEPEST):
-        level = [value for each in level if isinstance(each, list | dict) for value in _values(each)]
-    return any(isinstance(each, list | dict) for each in level)
-
-
-def _values(node: list[Any] | dict[str, Any]) -> Sequence[Any]:
-    return list(node.values()) if isinstance(node, dict) else node
-
-
-def _place(path: Sequence[str | int]) -> str:
-    """Return a place in a document as a JSON path, such as ``$.items[2].id``."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
 @hookimpl

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from gateway.api import ConfigurationError, Interceptor, MetricSource, PluginSettings, TracedVhost, hookimpl
+from gateway.api import (
+    ConfigurationError,
+    Interceptor,
+    MetricSource,
+    PluginSettings,
+    TracedVhost,
+    body_formats,
+    hookimpl,
+)
 from gateway_interceptors.validation.validation import Complaint, ValidationRule, Validations, file_content, missing
 
 if TYPE_CHECKING:
@@ -87,26 +95,14 @@ def _content(rule: ProtobufRule) -> bytes:
 
 
 def _pool(content: bytes) -> "DescriptorPool":
-    """Return the types of a descriptor set, which has each file after those that it imports."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
-    from google.protobuf.descriptor_pool import DescriptorPool
     from google.protobuf.message import DecodeError
 
     try:
-        files = FileDescriptorSet.FromString(content).file
+        files = FileDescriptorSet.FromString(content)
     except DecodeError:
         raise ConfigurationError("this is not a descriptor set, as protoc --descriptor_set_out writes it") from None
-    pool = DescriptorPool()
-    known: set[str] = set()
-    for file in files:
-        if lacking := [name for name in file.dependency if name not in known]:
-            raise ConfigurationError(f"the descriptor set lacks {lacking[0]!r}: use protoc --include_imports")
-        try:
-            pool.AddSerializedFile(file.SerializeToString())
-        except TypeError as error:
-            raise ConfigurationError(f"the descriptor set is not valid: {error}") from None
-        known.add(file.name)
-    return pool
+    return body_formats.descriptor_pool(files)
 
 
 @hookimpl

@@ -64,8 +64,8 @@ TARGETS: Final = (
         _sorted(avro_file(AVRO_ORDER)),
         (
             "gateway.columnar.bodies.avro:AvroBodies.decode",
-            "gateway.columnar.bodies.avro_body:AvroBody.take",
-            "gateway.columnar.bodies.avro_body:AvroBody.number",
+            "gateway.body_formats.avro_body:AvroBody.take",
+            "gateway.body_formats.avro_body:AvroBody.number",
         ),
         lambda: (encode_avro(AVRO_ORDER, _ORDER),),
         (b"\x80\x80\x01", b"\xff" * 10, b"\x01", b"\x00"),

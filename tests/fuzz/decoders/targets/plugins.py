@@ -88,18 +88,15 @@ TARGETS: Final = (
     Target(
         "plugins-avro-bodies",
         _checked(avro.complaint_of(avro.AvroRule.model_validate({"exchange": "", "schema": _AVRO}))),
-        (
-            "gateway_interceptors.validation.avro_body:Body.take",
-            "gateway_interceptors.validation.avro_body:Body.number",
-        ),
+        ("gateway.body_formats.avro_body:AvroBody.take", "gateway.body_formats.avro_body:AvroBody.number"),
         _avro_seeds,
         (b"\x80\x80\x01", b"\xff" * 10, b"\x01", b"\x00"),
     ),
     Target(
         "plugins-json-schema-bodies",
         _checked(json_schema.complaint_of(json_schema.SchemaRule.model_validate({"exchange": "", "schema": _JSON}))),
-        ("gateway_interceptors.validation.json_schema:_is_deep",),
-        lambda: (b'{"a": 1, "b": "xx", "c": [{"a": 2}]}', b'{"a": 1e400}', b'{"a": 1, "b": "\\ud800"}'),
+        ("gateway_interceptors.validation.json_schema:_refuse_constant", "gateway.body_formats.json_body:is_deep_json"),
+        lambda: (b'{"a": 1, "b": "xx", "c": [{"a": 2}]}', b'{"a": 1e400}', b'{"a": NaN}', b'{"a": 1, "b": "\\ud800"}'),
         (b"{", b"}", b"[", b"]", b'"a":', b"1e999", b"NaN", b"\\ud800", b"[" * 60),
     ),
     Target(
