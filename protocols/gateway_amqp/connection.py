@@ -308,9 +308,10 @@ class Connection(Machine):
         self.heartbeat_s = tuning.heartbeat_s
 
     def resume_reading(self) -> None:
-        """Handle the input that arrived during the authentication."""
-        if (rest := self._incoming.take()) is not None:
-            self.receive(rest)
+        """Continue with the input that arrived during the authentication, in a turn and within its budget."""
+        if self._incoming.size:
+            self.is_held = True
+            self.driver.go_on()
 
     # Ends
 

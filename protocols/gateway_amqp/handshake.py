@@ -41,7 +41,7 @@ class Visitor(Protocol):
         ...
 
     def resume_reading(self) -> None:
-        """Handle the input that arrived during the authentication."""
+        """Continue with the input that arrived during the authentication."""
         ...
 
     def fail(self, error: GatewayError) -> None:

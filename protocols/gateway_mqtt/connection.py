@@ -155,6 +155,7 @@ class Connection(Machine):
                 self._incoming = IncomingPackets(data, 0)
                 return
             if not data and self._task is None:
+                self.is_held = False
                 return
             self._incoming = None
         self.is_held = False
@@ -290,9 +291,10 @@ class Connection(Machine):
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
     def resume_reading(self) -> None:
-        """Parse the packets that arrived during authentication; called when it is finished, maybe outside a turn."""
+        """Continue with the packets that arrived during the authentication, in a turn and within its budget."""
         if self._incoming is not None:
-            self.receive(b"")
+            self.is_held = True
+            self.driver.go_on()
 
     def opened(self, conversation: Conversation) -> None:
         """Enter the open state: the client is in its virtual host."""

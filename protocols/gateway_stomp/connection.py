@@ -204,12 +204,14 @@ class Connection(Machine):
         self._authenticate(lambda: self.handshake.connect_implicitly(self))
 
     def resume_reading(self) -> None:
-        """Handle the input that arrived during the authentication; may be called outside of a turn."""
+        """Continue with the input that arrived during the authentication, in a turn and within its budget."""
         if self.state is not State.OPEN:
             return
-        self._decoder.go_on()
-        self._perform_postponed()
-        self.receive(b"")
+        if self._decoder.kept or self._postponed is not None:
+            self.is_held = True
+            self.driver.go_on()
+        else:
+            self._decoder.go_on()
 
     def opened(self, conversation: Conversation) -> None:
         """Start the conversation: the virtual host is open."""
@@ -278,8 +280,6 @@ class Connection(Machine):
         """Start the authentication; input waits until it is decided."""
         self._decoder.stop()
         ask()
-        if self.state is State.OPEN:
-            self._decoder.go_on()
 
     def disconnect(self, receipt: str | None) -> None:
         """Disconnect the client; its last receipt confirms all that it sent, so the others come before (1.2,

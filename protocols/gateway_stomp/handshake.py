@@ -40,7 +40,7 @@ class Visitor(Host, Protocol):
         ...
 
     def resume_reading(self) -> None:
-        """Handle the input that arrived during the authentication."""
+        """Continue with the input that arrived during the authentication."""
         ...
 
     def fail(self, error: GatewayError) -> None:

@@ -53,7 +53,7 @@ class Visitor(Host, Holder, Protocol):
         ...
 
     def resume_reading(self) -> None:
-        """Parse the packets that arrived during authentication."""
+        """Continue with the input that arrived during the authentication."""
         ...
 
     def end(self, reason: ReasonCode, text: str) -> None:
