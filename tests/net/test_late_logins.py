@@ -1,4 +1,4 @@
-"""Input behind a login that is decided later: it is handled in turns, each within its budget, and none of it is left."""
+"""Input behind a login that is decided later: it is handled in turns, each within its budget, and none is left."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +9,12 @@ from pamqp import commands
 from gateway.access import Access, Credentials, Principal
 from gateway.kernel.budget import TURN_S, WORK_PER_CLOCK_READING
 from gateway.net.peer import PeerProtocol
+from gateway.testing.clock import FakeClock
 from gateway_amqp.server import AmqpServer
 from gateway_amqp.tuning import PROTOCOL_HEADER
 from gateway_mqtt.server import MqttServer
 from gateway_stomp.server import StompServer
 from tests.conformance.amqp.tables import consume, queue
-from gateway.testing.clock import FakeClock
 from tests.net.far_end import connect
 from tests.protocols.amqp import dialogue as amqp
 from tests.protocols.amqp.frames import asked, start_ok, wire
