@@ -156,8 +156,8 @@ wheel: $(BUILT) ## build a wheel with the hot modules as machine code into dist/
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
 
-docs: $(VENV)/.installed ## write etc/gateway.toml and docs/configuration.md anew from the settings
-	@$(BIN)/python -m gateway.config.writing
+docs: $(VENV)/.installed ## write etc/gateway.toml and the reference pages of docs/ anew from the code
+	@$(BIN)/python -m documentation.reference.writing
 
 constraints: $(VENV)/.tested ## take the newest version of each dependency, and write them all into constraints.txt
 	@$(PIP) install --upgrade --upgrade-strategy eager --editable '.[test]' </dev/null

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("gateway", "protocols", "storage", "plugins", "pipeline", "tests", "benchmarks", "docs", "etc", "examples")
+TOPS = (
+    *("gateway", "protocols", "storage", "plugins", "pipeline"),
+    *("tests", "benchmarks", "docs", "etc", "examples", "documentation"),
+)
 
 #: The lines of a screen.
 MOST_ENTRIES = 50

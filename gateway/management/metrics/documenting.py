@@ -1,4 +1,4 @@
-"""The list of all metrics as a page of the documentation: ``python -m gateway.management.metrics.documenting``."""
+"""The list of all metrics as a page of the documentation, which ``make docs`` writes."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ _HEAD: Final = """\
 # Metrics
 
 Every metric of the gateway. [monitoring.md](monitoring.md) explains the paths, the settings and how to use them. This
-page is generated from the code: `python -m gateway.management.metrics.documenting`.
+page is generated from the code by `make docs`.
 """
 
 
@@ -67,6 +67,3 @@ def _table(families: Iterable[Family]) -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
 
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

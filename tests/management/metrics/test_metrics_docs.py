@@ -22,7 +22,7 @@ def described(path: str) -> set[str]:
 
 
 def test_the_page_of_metrics_is_generated_from_the_code() -> None:
-    assert (ROOT / PAGE).read_text() == page(), "run: python -m gateway.management.metrics.documenting"
+    assert (ROOT / PAGE).read_text() == page(), "run: make docs"
 
 
 def test_each_metric_of_the_node_is_listed_and_each_listed_one_exists() -> None:

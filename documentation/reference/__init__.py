@@ -1,0 +1,1 @@
+"""Pages of the reference, each generated from the code that it describes."""
