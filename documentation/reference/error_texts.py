@@ -44,14 +44,16 @@ def _part(node: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the last name of an expression in capitals: ``queue.name`` is NAME, ``len(text)`` is TEXT."""
+    """Return the last name of an expression in capitals: ``queue.name`` is QUEUE_NAME, ``len(rows)`` is ROWS."""
     if isinstance(node, ast.Name):
         return node.id.strip("_").upper()
     if isinstance(node, ast.Attribute):
         owner = node.value.id if isinstance(node.value, ast.Name) and node.value.id != "self" else ""
-        return f"{owner}_{node.attr}".strip("_").upper()
+        return f"{owner}_{node.attr.strip('_')}".strip("_").upper()
     if isinstance(node, ast.Call):
-        of_method = isinstance(node.func, ast.Attribute) and not node.args
-        return _name(node.args[0] if node.args else node.func.value if of_method else node.func)  # type: ignore[attr-defined]
+        if node.args:
+            return _name(node.args[0])
+        is_own = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "self"
+        return _name(node.func.value if isinstance(node.func, ast.Attribute) and not is_own else node.func)
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     return _name(names[-1]) if names else "VALUE"
