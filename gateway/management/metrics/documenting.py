@@ -66,4 +66,3 @@ def _table(families: Iterable[Family]) -> Iterator[str]:
     for family in families:
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
-
