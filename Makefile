@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 export PYTHONDONTWRITEBYTECODE :=
 
 # Debian's own build of Python is optimised, 1.2 to 1.5 times as fast as an unoptimised one, so it has precedence.
-PYTHON ?= $(shell for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
+PYTHON ?= $(shell for python in /usr/bin/python3 python3.14 python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 
 VENV := .venv
@@ -32,8 +32,17 @@ SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugin
 
 .PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
 
+# With the machine code of "make wheel", unless a source is newer.
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
-	@exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
+	@built=$$(ls -t $(COMPILED)/.built-yes $(COMPILED)/.built-once 2>/dev/null | head -n 1); \
+	if [ -z "$$built" ]; then \
+		echo "running the source; make wheel compiles it to machine code, which needs half of the CPU or less"; \
+	elif [ -n "$$(find $(SOURCES) -newer "$$built" -print -quit)" ]; then \
+		echo "running the source, which is newer than the machine code in $(COMPILED); make wheel compiles it again"; \
+	else \
+		export $(WITH_COMPILED); \
+	fi; \
+	exec $(BIN)/gateway run --config $(CONFIG) $(ARGS)
 
 cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS servers; make cluster ARGS="--data DIR --cells 2" keeps it there, with two cells
 	@exec $(BIN)/python -m gateway.cli.local_cluster $(ARGS)
@@ -156,8 +165,9 @@ wheel: $(BUILT) ## build a wheel with the hot modules as machine code into dist/
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
 
-docs: $(VENV)/.installed ## write etc/gateway.toml and the reference pages of docs/ anew from the code
+docs: $(VENV)/.installed ## write etc/gateway.toml, man pages, completion files and the reference pages of docs/ anew from the code
 	@$(BIN)/python -m documentation.reference.writing
+	@$(BIN)/python -m gateway.cli.manual
 
 constraints: $(VENV)/.tested ## take the newest version of each dependency, and write them all into constraints.txt
 	@$(PIP) install --upgrade --upgrade-strategy eager --editable '.[test]' </dev/null
@@ -173,7 +183,8 @@ help: ## list the targets
 
 # Debian's Python may lack venv: install it as root, otherwise print the command.
 $(BIN)/pip:
-	@[ -n "$(PYTHON)" ] || { echo "gateway needs Python 3.11 or newer: apt-get install python3" >&2; exit 1; }
+	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "gateway needs Python 3.11 or newer$(PYTHON:%=, which % is not): apt-get install python3" >&2; exit 1; }
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo "installing python3-venv"; \
@@ -185,7 +196,7 @@ $(BIN)/pip:
 	fi
 	@echo "creating $(VENV) with $$($(PYTHON) --version)"
 	@rm -rf $(VENV)
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing the gateway into $(VENV)"
@@ -232,7 +243,7 @@ $(VENV)/.java: $(VENV)/.spark
 
 # setup.py reports missing prerequisites.
 $(BUILT): $(VENV)/.testing $(SOURCES)
-	@echo "compiling the gateway $(if $(TRIED),twice with a trial run in between (three to eight minutes),(one to three minutes))"
+	@echo "compiling the gateway $(if $(TRIED),twice with a trial run in between (three to eight minutes),(one to four minutes))"
 	@rm -rf build && mkdir build
 	@$(if $(TRIED),$(call compiled,count))
 	@$(if $(TRIED),$(WITH_COMPILED) $(BIN)/python -m benchmarks.train >build/trial.log || { tail -n 20 build/trial.log; exit 1; })
@@ -242,7 +253,7 @@ $(BUILT): $(VENV)/.testing $(SOURCES)
 
 # Build the wheel in dist/ and unpack it in $(COMPILED); the argument is the profile for setup.py.
 compiled = rm -rf $(COMPILED) dist && GATEWAY_COMPILE=1 GATEWAY_PROFILE=$(1) \
-	$(BIN)/python -W ignore setup.py --quiet bdist_wheel >build/compiling.log || { tail -n 20 build/compiling.log; exit 1; } \
+	$(BIN)/python -W ignore setup.py --quiet bdist_wheel >build/compiling.log 2>&1 || { tail -n 20 build/compiling.log; exit 1; } \
 	&& $(PIP) install --no-deps --target $(COMPILED) dist/*.whl
 
 # Tools outside Python that the tests need; the script skips those already installed.

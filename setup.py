@@ -1,8 +1,12 @@
 """Builds the packages; with ``GATEWAY_COMPILE=1`` the hot modules are compiled to machine code.
 
 ``pyproject.toml`` lists those modules (``tool.gateway.compiled``) and contains all other metadata. See
-docs/adr/0008-compiled-wheels.md.
+docs/adr/0008-compiled-wheels.md and 0038-packages.md.
+
+This file runs with older versions of Python, too, so that pip can say in one line which one is required.
 """
+
+from __future__ import annotations
 
 import os
 import shlex
@@ -10,14 +14,19 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 #: Bypass the PLT: a small message makes some 100 calls, so call overhead costs as much as the work.
 COMPILE = ["-O2", "-fno-plt", "-fno-semantic-interposition"]
-LINK = ["-Wl,-Bsymbolic"]
+LINK = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
+
+#: The C files that are compiled at a time.
+JOBS = int(os.environ.get("GATEWAY_JOBS") or os.cpu_count() or 1)
 
 #: By ``GATEWAY_PROFILE``: ``count`` instruments the build, ``heed`` optimises with the counts of a trial run, so that
 #: hot code is contiguous. ``make wheel`` builds both; code that the trial run did not reach is compiled normally.
@@ -36,6 +45,8 @@ def extensions() -> list[Extension]:
     if os.environ.get("GATEWAY_COMPILE") != "1":
         return []
     require_compiler()
+    import tomllib
+
     profile = asked_profile()
     try:
         from mypyc.build import mypycify
@@ -82,4 +93,22 @@ def require_compiler() -> None:
         sys.exit("GATEWAY_COMPILE=1 needs the headers of Python: apt-get install python3-dev")
 
 
-setup(ext_modules=extensions())
+class ParallelBuild(build_ext):
+    """Compiles the C files of an extension in parallel; setuptools compiles one after the other."""
+
+    def build_extensions(self) -> None:
+        """Build all extensions."""
+        compile_files = self.compiler.compile
+
+        def compile_in_parallel(sources: list[str], *arguments: Any, **options: Any) -> list[str]:
+            largest_first = sorted(sources, key=lambda source: -os.path.getsize(source))
+            with ThreadPoolExecutor(JOBS) as pool:
+                objects = pool.map(lambda source: compile_files([source], *arguments, **options), largest_first)
+                compiled = dict(zip(largest_first, objects, strict=True))
+            return [path for source in sources for path in compiled[source]]
+
+        self.compiler.compile = compile_in_parallel
+        super().build_extensions()
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": ParallelBuild})

@@ -16,9 +16,13 @@ _HINTS: Final = {
 
 
 def completion_script(group: click.Group, program: str, shell: str) -> str:
-    """Return the script of a shell that completes the commands and options of a program."""
+    """Return the script of a shell that completes the commands and options of a program, with how to load it."""
+    return f"# {_HINTS[shell].format(program=program)}\n{completion_source(group, program, shell)}"
+
+
+def completion_source(group: click.Group, program: str, shell: str) -> str:
+    """Return the script as it is installed where the shell searches for it; zsh reads the first line."""
     kind = get_completion_class(shell)
     assert kind is not None, f"click does not know the shell {shell}"
     variable = f"_{program.upper().replace('-', '_')}_COMPLETE"
-    script = kind(group, {}, program, variable).source()
-    return f"# {_HINTS[shell].format(program=program)}\n{script}"
+    return kind(group, {}, program, variable).source()

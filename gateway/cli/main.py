@@ -24,6 +24,7 @@ from gateway.cli.quickstart.command import quickstart
 from gateway.cli.repair import repair
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
+from gateway.code_form import code_form
 from gateway.kernel.errors import ConfigurationError, GatewayError, StorageError
 from gateway.version import VERSION
 
@@ -56,8 +57,22 @@ EXAMPLES: Final = {
 EXIT_CODES: Final[Mapping[type[GatewayError], int]] = {ConfigurationError: DATA_ERROR, StorageError: UNAVAILABLE}
 
 
+def print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Print the version, and whether the hot modules are machine code; end the program."""
+    if is_asked:
+        click.echo(f"gateway {VERSION} ({code_form()})")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, prog_name="gateway", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Show the version, and whether it runs as machine code or source, and exit.",
+)
 def gateway() -> None:
     """Run and maintain the gateway, a message broker for RabbitMQ's clients.
 

@@ -44,7 +44,7 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"gateway {VERSION}\n"
+    assert capsys.readouterr().out in (f"gateway {VERSION} (source)\n", f"gateway {VERSION} (machine code)\n")
 
 
 def test_run_starts_the_broker_with_the_settings_and_ends_with_its_code(
@@ -139,7 +139,7 @@ def test_the_command_can_be_run_as_a_module() -> None:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert (result.returncode, result.stdout) == (0, f"gateway {VERSION}\n")
+    assert (result.returncode, result.stdout) == (0, f"gateway {VERSION} (source)\n")
 
 
 def test_check_hides_the_secrets_of_plugins(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

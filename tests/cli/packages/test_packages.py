@@ -1,0 +1,136 @@
+"""The source archive and the wheel: built without a checkout and without a compiler, installed, and used."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+
+#: Building and installing takes some ten seconds, on a loaded machine several times as long.
+pytestmark = pytest.mark.timeout(600)
+
+#: What a build reads; the tests run beside others that write into the checkout.
+SOURCES: Final = (
+    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *(
+        "Makefile",
+        "constraints.txt",
+        "gateway",
+        "protocols",
+        "storage",
+        "plugins",
+        "pipeline",
+        "etc",
+        "docs",
+        "examples",
+    ),
+)
+
+#: Beside the packages in the wheel, below the prefix of the environment.
+BESIDE: Final = (
+    *("gateway/gateway.toml", "gateway/definitions.json", "gateway/gateway.service"),
+    *("gateway/grafana/gateway.json", "gateway/prometheus/rules.yml", "gateway/cluster/nats-server.conf"),
+    *("man/man1/gateway.1", "man/man1/gatewayctl.1"),
+    *(
+        "bash-completion/completions/gatewayctl",
+        "zsh/site-functions/_gateway",
+        "fish/vendor_completions.d/gateway.fish",
+    ),
+)
+
+
+def run(command: Sequence[str | Path], place: Path, **environment: str) -> str:
+    """Run a command without a compiler on its path; return its output, that of errors too."""
+    needed = {"PATH": os.path.dirname(sys.executable), "HOME": str(place), **environment}
+    done = subprocess.run(
+        command, cwd=place, env=needed, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive."""
+    place = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, place / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, place / name)
+    build = "import sys; sys.path.insert(0, 'etc/packaging'); import gateway_build; gateway_build.build_sdist('dist')"
+    run([sys.executable, "-c", build], place)
+    return next((place / "dist").glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def built(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The pure wheel, built from the archive only, and the output of its build."""
+    place = tmp_path_factory.mktemp("archive")
+    with tarfile.open(archive) as members:
+        members.extractall(place)
+    source = next(place.iterdir())
+    options = ("--no-build-isolation", "--no-deps", "--no-index", "--verbose", "--wheel-dir", str(place))
+    output = run([sys.executable, "-m", "pip", "wheel", *options, str(source)], place)
+    return next(place.glob("*.whl")), output
+
+
+def test_without_a_compiler_a_build_says_what_the_wheel_lacks(built: tuple[Path, str]) -> None:
+    wheel, output = built
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "this wheel is Python source" in output
+
+
+def test_the_wheel_has_the_packages_and_files_of_the_checkout_and_no_others(built: tuple[Path, str]) -> None:
+    names = set(zipfile.ZipFile(built[0]).namelist())
+    shelves = ("", "protocols", "storage", "plugins", "pipeline")
+    modules = {
+        str(path.relative_to(ROOT / shelf))
+        for shelf in shelves
+        for pattern in ("gateway/**/*.py", "gateway_*/**/*.py", "pyspark_gateway/**/*.py")
+        for path in (ROOT / shelf).glob(pattern)
+    }
+    assert {name for name in names if name.endswith(".py")} == modules
+    data = {name.partition(".data/data/share/")[2] for name in names if ".data/data/share/" in name}
+    assert data.issuperset(BESIDE)
+    assert not [name for name in names if name.endswith((".c", ".so"))]
+
+
+def test_the_installed_wheel_serves_clients(built: tuple[Path, str], tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    install = ("install", "--no-deps", "--no-index", "--no-compile", "--quiet", str(built[0]))
+    run([sys.executable, "-m", "pip", "--python", str(python), *install], tmp_path)
+    # The dependencies of this environment, but not its checkout: Python reads no .pth file of a directory in a .pth file.
+    packages = next(environment.glob("lib/python*/site-packages"))
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    imported = run([python, "-c", "import gateway; print(gateway.__file__)"], tmp_path)
+    assert imported.strip() == str(packages / "gateway" / "__init__.py")
+    output = run([python, ROOT / "etc" / "packaging" / "try_broker.py", "--form", "source"], tmp_path)
+    assert "published and consumed a message" in output
+    assert (environment / "share" / "man" / "man1" / "gateway.1").is_file()
+
+
+def test_make_refuses_an_older_python_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")  # as for the question whether it is new enough
+    old.chmod(0o755)
+    place = tmp_path / "environment"
+    command = ("make", f"{place}/bin/pip", f"VENV={place}", f"PYTHON={old}")
+    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    message = refused.stderr.splitlines()[0]
+    assert message == f"gateway needs Python 3.11 or newer, which {old} is not: apt-get install python3"
+    assert not place.exists()
