@@ -1,7 +1,7 @@
 """The build backend: that of setuptools, with the compiler of machine code where ``GATEWAY_COMPILE=1`` asks for it.
 
-It is here because setuptools runs ``setup.py`` to ask what a build needs, which must not compile. Older versions of Python
-read this file, too, before pip says which one is required.
+It is here because setuptools runs ``setup.py`` to ask what a build needs, which must not compile. Older versions of
+Python read this file, too, before pip says which one is required.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ def test_the_installed_wheel_serves_clients(built: tuple[Path, str], tmp_path: P
     python = environment / "bin" / "python"
     install = ("install", "--no-deps", "--no-index", "--no-compile", "--quiet", str(built[0]))
     run([sys.executable, "-m", "pip", "--python", str(python), *install], tmp_path)
-    # The dependencies of this environment, but not its checkout: Python reads no .pth file of a directory in a .pth file.
+    # The dependencies of this environment, but not its checkout: Python ignores the .pth files of a directory that such
+    # a file names.
     packages = next(environment.glob("lib/python*/site-packages"))
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     imported = run([python, "-c", "import gateway; print(gateway.__file__)"], tmp_path)
