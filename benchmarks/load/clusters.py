@@ -4,7 +4,8 @@
 
 Persistent messages of 1 KiB, with confirms and acknowledgements, to one queue, through a node that leads it; and
 transient messages without either, from a publisher on that node to consumers on the others. The two clusters take turns
-in each round. CPU is that of all brokers and NATS servers of a cluster.
+in each round. CPU is that of all brokers and NATS servers of a cluster. The NATS servers share the processors, as
+those of ``make cluster`` do.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from benchmarks.load.roundtrip import measure_confirm_round_trip
 from benchmarks.load.running import Broker
 from benchmarks.load.stream import measure_stream
 from benchmarks.load.workloads import AMQP, FANOUT, Measure, QueueKind, Shape, Workload
+from gateway.cli.local_cluster.servers import share_of_processors
 
 NODES: Final = ("a", "b", "c")
 QUORUM: Final = QueueKind("quorum", (("x-queue-type", "quorum"),))
@@ -138,7 +140,8 @@ def _nats_servers(stack: ExitStack, directory: Path) -> list[tuple[Mapping[str, 
             f"jetstream {{ store_dir: {directory / f'nats-{number}'}, max_file: 20GB, sync_interval: always }}\n"
             f"cluster {{ name: bench, listen: 127.0.0.1:{own['route']}, routes: [{routes}] }}\n"
         )
-        process = _started(stack, [str(program), "-c", str(file)], directory / f"nats-{number}.log")
+        environment = {**os.environ, **share_of_processors()}
+        process = _started(stack, [str(program), "-c", str(file)], directory / f"nats-{number}.log", environment)
         started.append((own, process))
     for own, process in started:
         wait_for_port(process, own["client"], directory / "nats-1.log", _START_S)

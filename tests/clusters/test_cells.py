@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters.accounting import Accounting
 from tests.clusters.cells import VHOSTS, epoch_of, find_leader, leader_of, led_cells, running_cells, spread
-from tests.clusters.gateway_cluster import ClusterNode, GatewayCluster
+from tests.clusters.gateway_cluster import TAKEOVER_S, ClusterNode, GatewayCluster
 from tests.clusters.links import AmqpLink
 from tests.clusters.rounds import ROUNDS
 from tests.clusters.staying_clients import PikaClients, StayingClients
@@ -54,6 +54,10 @@ def _wait_for_confirms(cluster: GatewayCluster, clients: StayingClients, count: 
     goal = len(clients.confirmed) + count
     wait_until(lambda: clients.failures or len(clients.confirmed) >= goal, cluster.logs)
     clients.check()
+
+
+def _wait_until_ousted(cluster: GatewayCluster, node: ClusterNode, cell: int) -> None:
+    wait_until(lambda: cell not in led_cells(node), cluster.logs, timeout_s=TAKEOVER_S)
 
 
 def _finish(cluster: GatewayCluster, clients: list[StayingClients]) -> None:
@@ -121,12 +125,14 @@ def test_nothing_is_lost_when_a_leader_is_paused_or_the_engine_has_no_majority(c
             paused.pause()
             leader_of(cluster, cell, after=epoch)
             paused.resume()
-            wait_until(lambda cell=cell, paused=paused: cell not in led_cells(paused), cluster.logs)  # type: ignore[misc]
+            _wait_until_ousted(cluster, paused, cell)
             for account in accounts:
                 account.goes_on()
         for server in cluster.servers.servers[:2]:
             server.kill()
-        wait_until(lambda: not find_leader(cluster, 1) and not find_leader(cluster, 2), cluster.logs)
+        wait_until(
+            lambda: not find_leader(cluster, 1) and not find_leader(cluster, 2), cluster.logs, timeout_s=TAKEOVER_S
+        )
         for server in cluster.servers.servers[:2]:
             server.start()
         cluster.servers.wait_until_ready()

@@ -1,8 +1,9 @@
 """A child process with a log, which is started and stopped by its number."""
 
+import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,19 +12,30 @@ _POLL_S: Final = 0.1
 
 
 class ChildProcess:
-    """One process. It does not get the signals of the terminal, so that the cluster ends in order."""
+    """One process. It does not get the signals of the terminal, so that the cluster ends in order.
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+    ``environment`` is added to that of this process.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.command = list(command)
         self.log = log
+        self.environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it. The log of an earlier one is replaced."""
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                self.command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     @property
