@@ -53,7 +53,7 @@ cluster: $(VENV)/.clustered ## start a cluster of three nodes and three NATS ser
 # no group runs alone for long.
 TEST_JOBS := 4
 EARLY_GROUPS := cluster simulation durability kernel
-LATE_GROUPS := pipeline auth rest broker interop compiled management ui
+LATE_GROUPS := pipeline auth rest broker interop compiled management ui oldest
 TEST_GROUPS := $(EARLY_GROUPS) $(LATE_GROUPS)
 TESTS_cluster := cluster clusters jetstream
 TESTS_simulation := simulation columnar archiving benchmarks soak
@@ -66,6 +66,8 @@ TESTS_compiled := architecture compiled cli
 TESTS_management := management net
 TESTS_ui := ui
 TESTS_auth := auth bridges
+# Also a part of the pipeline, which has them with the newest Spark.
+TESTS_oldest := pipeline/versions
 
 # How often the tests of clusters cause each fault: make test-cluster ROUNDS=20 takes about half an hour.
 ROUNDS := 1
@@ -92,6 +94,11 @@ TESTS_cluster += interop/test_on_a_cluster.py
 test-cluster: tests/interop/.tools
 endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
+
+# The oldest supported Spark. It precedes the one of $(VENV) on Python's path.
+OLDEST_SPARK := 4.0.0
+test-oldest: $(VENV)/.spark-$(OLDEST_SPARK)
+test-oldest: export PYTHONPATH := $(CURDIR)/$(VENV)/oldest-spark
 
 $(GROUPS_WITH_TOOLS:%=test-%): tests/interop/.tools
 $(GROUPS_WITH_SPARK:%=test-%): $(VENV)/.tested
@@ -217,6 +224,13 @@ $(VENV)/.testing: pyproject.toml constraints.txt | $(BIN)/pip
 $(VENV)/.tested: pyproject.toml $(VENV)/.testing
 	@echo "installing Spark and Sphinx for the tests into $(VENV)"
 	@$(INSTALL) --no-compile --requirement <($(requirements) spark weather site) </dev/null
+	@touch $@
+
+# Beside the newest one. What it requires is there already, as the tests show.
+$(VENV)/.spark-$(OLDEST_SPARK): $(VENV)/.tested
+	@echo "installing Spark $(OLDEST_SPARK) for the tests into $(VENV)/oldest-spark"
+	@rm -rf $(VENV)/oldest-spark
+	@$(PIP) install --no-deps --no-compile --target $(VENV)/oldest-spark pyspark==$(OLDEST_SPARK) </dev/null
 	@touch $@
 
 # Print the requirements of the extras whose names follow.

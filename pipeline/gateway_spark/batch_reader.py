@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from gateway_spark.brokers import Brokers
+from gateway_spark.narrowing import Narrowing
 from gateway_spark.offsets import Key, Range
 from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import SourceOptions
 from gateway_spark.planning import Streams, offset_of, require_selected, still_there
-from gateway_spark.pushdown import Narrowing, narrowed
 from gateway_spark.reading import Batch, loss_rule
 from gateway_spark.tasks import messages, tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 
 class BatchReader(DataSourceReader):
@@ -68,7 +72,9 @@ class FilteringReader(BatchReader):
     """
 
     @one_line
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802 - Spark's name
         """Narrow the read by the filters; Spark applies all of them again."""
+        from gateway_spark.pushdown import narrowed  # imports what Spark 4.0 does not have
+
         self._narrowing = narrowed(filters)
         return filters

@@ -7,6 +7,9 @@ query therefore begins at ``{}``.
 
 The member ``incarnation`` names the stream that was read, because another one of the same name may follow it:
 ``{"orders": {"0": {"incarnation": "1790000000000-7", "next": 500}}}``. Brokers and checkpoints before it have none.
+
+Spark 4.0 and 4.1 do not tell the source which batch is the first one. There each entry has the start of the query as
+``origin``, which applies to its first batch only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,12 +42,14 @@ class Key(NamedTuple):
 class PartitionOffset(NamedTuple):
     """The position in one partition: the next offset, and the start, or ``None`` if the previous entry gives it.
 
-    ``incarnation`` is that of the stream, ``None`` if unknown.
+    ``incarnation`` is that of the stream, ``None`` if unknown. ``origin`` is the start of the query, with older
+    versions of Spark.
     """
 
     next: int
     since: int | None = None
     incarnation: str | None = None
+    origin: int | None = None
 
 
 class Range(NamedTuple):
@@ -97,10 +102,21 @@ def ranges(start: Reached, end: Reached) -> list[Range]:
         entry, before = end[key], start.get(key)
         if entry == before:
             continue
-        begin = entry.since if entry.since is not None else before.next if before is not None else entry.next
+        begin = _begin(before, entry, is_first=not start)
         if begin < entry.next:
             found.append(Range(key, begin, entry.next, entry.incarnation))
     return found
+
+
+def _begin(before: PartitionOffset | None, entry: PartitionOffset, *, is_first: bool) -> int:
+    """Return where the messages of a batch begin in a partition; those that are gone are reported when it is read."""
+    if entry.since is not None:
+        return entry.since
+    if before is not None:
+        return before.next if is_same(before.incarnation, entry.incarnation) else 0
+    if entry.origin is None:
+        return entry.next
+    return entry.origin if is_first else 0
 
 
 def limited(waiting: Iterable[Range], most: int) -> list[Range]:
@@ -155,7 +171,7 @@ def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | 
 
 
 def _written(entry: PartitionOffset) -> Any:
-    members = {"incarnation": entry.incarnation, "from": entry.since}
+    members = {"incarnation": entry.incarnation, "from": entry.since, "origin": entry.origin}
     given = {name: value for name, value in members.items() if value is not None}
     return given | {"next": entry.next} if given else entry.next
 
@@ -163,10 +179,14 @@ def _written(entry: PartitionOffset) -> Any:
 def _entry(value: object) -> PartitionOffset:
     if not isinstance(value, dict):
         return PartitionOffset(_offset(value))
-    since, incarnation = value.get("from"), value.get("incarnation")
-    if not isinstance(incarnation, str | None) or (since is None and incarnation is None):
+    since, incarnation, origin = (value.get(name) for name in ("from", "incarnation", "origin"))
+    if not isinstance(incarnation, str | None) or (since is None and incarnation is None and origin is None):
         raise TypeError(value)
-    return PartitionOffset(_offset(value["next"]), None if since is None else _offset(since), incarnation)
+    return PartitionOffset(_offset(value["next"]), _offset_or_none(since), incarnation, _offset_or_none(origin))
+
+
+def _offset_or_none(value: object) -> int | None:
+    return None if value is None else _offset(value)
 
 
 def _offset(value: object) -> int:

@@ -4,7 +4,7 @@ Only the bounds of the read become narrower; Spark applies every filter itself a
 """
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -20,36 +20,10 @@ from pyspark.sql.datasource import (
 )
 
 from gateway_spark.choices import ceil_ms
+from gateway_spark.narrowing import Interval, Narrowing
 from gateway_spark.offsets import Key
 
 _FINEST: Final = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Integers from ``begin`` to before ``end``; ``None`` for no bound."""
-
-    begin: int | None = None
-    end: int | None = None
-
-    def within(self, other: "Interval") -> "Interval":
-        """Return the intersection."""
-        begins = [each for each in (self.begin, other.begin) if each is not None]
-        ends = [each for each in (self.end, other.end) if each is not None]
-        return Interval(max(begins, default=None), min(ends, default=None))
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowing:
-    """The narrowed read: offsets, times in ms since the epoch, queues and partitions."""
-
-    offsets: Interval = Interval()
-    times_ms: Interval = Interval()
-    tests: tuple[Callable[[Key], bool], ...] = ()
-
-    def allows(self, key: Key) -> bool:
-        """Return whether a partition may contain matching messages."""
-        return all(test(key) for test in self.tests)
 
 
 def narrowed(filters: Iterable[Filter]) -> Narrowing:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[2]"
@@ -84,5 +85,10 @@ def _share_python() -> None:
 
 def _register_source(session: SparkSession) -> None:
     """Register ``format("gateway")``, which Spark finds by itself only for packages directly on the path."""
-    if find_spec("pyspark_gateway") is not None:
+    if find_spec("pyspark_gateway") is None:
+        return
+    try:
         session.dataSource.register(import_module("pyspark_gateway").DefaultSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it
+            raise

@@ -18,7 +18,6 @@ from uuid import uuid4
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
@@ -28,6 +27,7 @@ from gateway_spark.errors import BatchHeld, BrokerRefused, OptionError, Pipeline
 from gateway_spark.one_line import one_line
 from gateway_spark.options import SinkOptions, sink_options
 from gateway_spark.rows import framed, require_publishable
+from gateway_spark.spark_versions import StreamArrowWriter
 
 CONFLICT = 409
 
@@ -124,7 +124,7 @@ class TableWriter(DataSourceArrowWriter):
         discard(self._options, messages)
 
 
-class MicroBatchWriter(DataSourceStreamArrowWriter):
+class MicroBatchWriter(StreamArrowWriter):
     """Writes micro-batches, each exactly once."""
 
     @one_line

@@ -10,10 +10,11 @@ from pyspark.sql.types import StructField, StructType
 from gateway_spark.batch_reader import BatchReader, FilteringReader
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.one_line import one_line
-from gateway_spark.options import check_options, source_options
+from gateway_spark.options import SourceOptions, check_options, source_options
+from gateway_spark.refusing_reader import RefusingReader
 from gateway_spark.schema import BROKER_FIELD, MESSAGE_SCHEMA
 from gateway_spark.sink import MicroBatchWriter, TableWriter
-from gateway_spark.stream_reader import RefusingReader, StreamReader
+from gateway_spark.spark_versions import HAS_LIMITS, require_supported
 
 #: Columns that an option can omit.
 HEADER_COLUMNS: Final = frozenset({"headers", "headers_json", "x_death"})
@@ -58,6 +59,7 @@ class GatewaySource(DataSource):
         """Return the batch reader. :raises OptionError: if an option or a column is invalid."""
         given = self._given(schema)
         options = source_options(given, is_stream=False)
+        require_supported(options, is_stream=False)
         _require_columns(schema, given)
         return (FilteringReader if options.pushes_filters else BatchReader)(options, schema)
 
@@ -69,10 +71,11 @@ class GatewaySource(DataSource):
         try:
             given = self._given(schema)
             options = source_options(given, is_stream=True)
+            require_supported(options, is_stream=True)
             _require_columns(schema, given)
         except PipelineError as error:
             return RefusingReader(error)
-        return StreamReader(options, schema)
+        return _stream_reader(options, schema)
 
     @one_line
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
@@ -94,6 +97,17 @@ class GatewaySource(DataSource):
                 "a table has the options of CREATE TABLE only if that lists no columns; or create a temporary view"
             )
         return given
+
+
+def _stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStreamReader:
+    """Return the stream reader for this version of Spark."""
+    if HAS_LIMITS:
+        from gateway_spark.stream_reader import StreamReader  # imports what older ones do not have
+
+        return StreamReader(options, schema)
+    from gateway_spark.unlimited_reader import UnlimitedReader
+
+    return UnlimitedReader(options, schema)
 
 
 def _of_new_table(options: Mapping[str, str]) -> Mapping[str, str] | None:

@@ -4,11 +4,9 @@ No state here must survive: the position of a query is only in Spark's checkpoin
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -24,7 +22,6 @@ from pyspark.sql.types import StructType
 from gateway_spark.bounds import EARLIEST
 from gateway_spark.brokers import Brokers
 from gateway_spark.client import Partition
-from gateway_spark.errors import PipelineError
 from gateway_spark.offsets import Json, Key, PartitionOffset, Range, Reached, decode, encode, is_same, limited, ranges
 from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import ReadLimits, SourceOptions
@@ -36,6 +33,7 @@ from gateway_spark.planning import (
     require_selected,
     still_there,
 )
+from gateway_spark.query_progress import QueryProgress
 from gateway_spark.reading import Batch, loss_rule
 from gateway_spark.tasks import messages, tasks
 
@@ -54,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[Key, int] | None = None
         self._waits_since: float | None = None
         self._has_looked = False
-        self._reported: object = None
+        self._reports = QueryProgress(options.consumer)
 
     # Offsets
 
@@ -103,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 brokers.require_clusters(self._options.selection, streams)
             begun = self._begun(reached, streams, brokers)
             self._has_looked = True
-            self._tell(reached, brokers)
+            self._reports.tell(reached, brokers)
             waiting = self._waiting(begun, streams)
             taken = self._taken(waiting, streams, self._limits(limit), brokers)
         return encode(begun | {each.key: _moved(each, begun[each.key], reached.get(each.key)) for each in taken})
@@ -211,38 +209,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         at_once = {name: replace(address, retry_s=0) for name, address in self._options.brokers.items()}
         with closing(Brokers(at_once)) as brokers:
-            self._tell(decode(end), brokers)
-
-    def _tell(self, reached: Reached, brokers: Brokers) -> None:
-        """Report progress, once for each offset; errors do not fail the query."""
-        positions = {key: entry._replace(since=None) for key, entry in reached.items()}
-        if not positions or positions == self._reported:
-            return
-        try:
-            brokers.report(self._options.consumer, positions)
-        except PipelineError as error:
-            warnings.warn(f"gateway: progress is not shown: {error}", stacklevel=2)
-        self._reported = positions
+            self._reports.tell(decode(end), brokers)
 
     def _brokers(self) -> Brokers:
         return Brokers(self._options.brokers)
-
-
-class RefusingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Raises an error of the options when Spark first asks for anything."""
-
-    def __init__(self, error: PipelineError) -> None:
-        self._error = error
-
-    @one_line
-    def _refuse(self, *_: object) -> Any:
-        raise self._error
-
-    initialOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = reportLatestOffset = _refuse  # noqa: N815
-    latestOffset = _refuse  # type: ignore[assignment]  # noqa: N815
-    partitions = _refuse  # type: ignore[assignment]
-    read = _refuse  # type: ignore[assignment]
-    commit = _refuse  # type: ignore[assignment]
 
 
 def _moved(taken: Range, begun: PartitionOffset, before: PartitionOffset | None) -> PartitionOffset:

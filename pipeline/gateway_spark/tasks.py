@@ -5,7 +5,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client
@@ -13,6 +12,7 @@ from gateway_spark.offsets import Range, split
 from gateway_spark.options import SourceOptions
 from gateway_spark.planning import Streams
 from gateway_spark.reading import Batch, StreamSpan, batches, loss_rule
+from gateway_spark.spark_versions import arrow_schema
 
 
 @dataclass
@@ -47,4 +47,4 @@ def messages(partition: InputPartition, options: SourceOptions, schema: StructTy
         return
     address = options.brokers[partition.broker].beginning_at(partition.number)
     with closing(Client(address)) as client:
-        yield from batches(client, partition, to_arrow_schema(schema, timezone="UTC"), loss_rule(options.fails_on_loss))
+        yield from batches(client, partition, arrow_schema(schema), loss_rule(options.fails_on_loss))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,13 +20,16 @@ PIPELINE: Final = Path(__file__).parents[2] / "pipeline"
 #: The first job of a session compiles code and starts workers, which takes more than a minute on a busy machine.
 TEST_TIMEOUT_S: Final = 300
 
+#: The package of Spark's checkpoints, which 4.1 has moved.
+CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming" + (
+    "" if pyspark.__version__.startswith("4.0.") else ".checkpointing"
+)
+
 #: Without Hadoop's native library a JVM starts ``readlink`` or ``chmod`` for each file of a checkpoint: some hundred
 #: processes for a query. These classes need no ``readlink``, and have no file of checksums beside each file. The
 #: queries that tests kill or submit as programs of their own have Spark's defaults.
 LOCAL_FILES: Final[Mapping[str, str]] = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.sql.streaming.checkpointFileManagerClass": f"{CHECKPOINTS}.FileSystemBasedCheckpointFileManager",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 

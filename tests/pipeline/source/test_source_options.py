@@ -246,6 +246,6 @@ def test_a_time_is_rounded_up_to_milliseconds(moment: datetime) -> None:
 
 
 def test_every_option_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
     missing = [name for name in {**SOURCE, **SINK} if f"`{name}`" not in page]
     assert not missing

@@ -21,9 +21,10 @@ from gateway_spark.errors import DataLoss, OptionError, PipelineError, Unreachab
 from gateway_spark.one_line import HIDING, WORKERS_VARIABLES
 from gateway_spark.options import source_options
 from gateway_spark.reading import batches, loss_rule
+from gateway_spark.refusing_reader import RefusingReader
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.source import GatewaySource
-from gateway_spark.stream_reader import RefusingReader, StreamReader
+from gateway_spark.stream_reader import StreamReader
 from gateway_spark.tasks import Task
 from tests.pipeline.fake_broker import EPOCH_MS, FakeBroker, fake_broker
 

@@ -68,6 +68,8 @@ def test_an_invalid_offset_is_refused(offset: object) -> None:
 BETWEEN = [
     pytest.param({}, {"q": {"0": {"from": 3, "next": 8}}}, [(3, 8)], id="first: its own start"),
     pytest.param({}, {"q": {"0": {"from": 3, "next": 3}}}, [], id="first: nothing yet"),
+    pytest.param({}, {"q": {"0": {"origin": 3, "next": 8}}}, [(3, 8)], id="first, with Spark 4.0"),
+    pytest.param({"q": {"0": 8}}, {"q": {"0": {"origin": 3, "next": 12}}}, [(8, 12)], id="second, with Spark 4.0"),
     pytest.param({"q": {"0": 8}}, {"q": {"0": 12}}, [(8, 12)], id="then: from the previous offset"),
     pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": 12}}, [(8, 12)], id="second: after the first"),
     pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": {"from": 3, "next": 8}}}, [], id="no progress"),
