@@ -51,3 +51,18 @@ def test_orders_have_columns_and_a_changed_schema_evolves_the_table(gateway: Gat
     publish(connect, b'{"total": 5000000000, "paid": true}')
     wait_until(lambda: filed(gateway) == 3, lambda: "not filed", timeout_s=60)
     assert sorted(query(gateway.data, "total, paid", "orders")) == [(5, None), (5_000_000_000, True)]
+
+
+def test_a_redacted_part_is_in_the_columns_or_makes_a_dead_letter(gateway: Gateway, connect: Connect) -> None:
+    """Redaction comes before the schema: a string stays one, and a number does not."""
+    rules = 'archive.redact=["orders * $.card", "orders * $.total"]'
+    gateway.start(*settings(gateway, card={"type": "string"}, total={"type": "integer"}), rules)
+    put(
+        gateway,
+        "policies/%2F/keep",
+        {"pattern": "^orders$", "definition": {"archive": True, "archive-table": "orders"}},
+    )
+    publish(connect, b'{"card": "4111"}', b'{"card": "4112", "total": 7}')
+    wait_until(lambda: filed(gateway) == 2, lambda: "not filed", timeout_s=60)
+    assert query(gateway.data, "card, total, body", "orders") == [("***", None, b'{"card":"***"}')]
+    assert query(gateway.data, "body", "dead_letters") == [(b'{"card":"***","total":"***"}',)]
