@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway_spark.address import Address
-from gateway_spark.client import Client, Partition
+from gateway_spark.client import Client, Fields, Partition
 from gateway_spark.errors import BrokerRefused, OptionError, Unreachable
 from gateway_spark.offsets import Key, PartitionOffset, encode, is_same
 from gateway_spark.options import QueueSelection
@@ -76,6 +76,14 @@ class Brokers:
     def offset_after(self, partition: Partition, offset: int, size_bytes: int) -> int:
         """Return the offset about this many bytes after another."""
         return self._client_by_broker[partition.broker].offset_after(partition.queue, offset, size_bytes)
+
+    def batches(self, query: str) -> list[Fields]:
+        """Return the batches of a query that are not published yet.
+
+        :raises AccessError: without the tag *monitoring*.
+        """
+        found = (batch for client in self._client_by_broker.values() for batch in client.batches())
+        return [batch for batch in found if batch["query"] == query]
 
     def report(self, consumer: str, positions: Mapping[Key, PartitionOffset]) -> None:
         """Report a query's progress, so that each broker can show the lag of its own partitions."""

@@ -161,6 +161,11 @@ class Client:
         """Drop the staged rows of a batch."""
         self._json("POST", "/discard", {}, json.dumps(batch).encode())
 
+    def batches(self) -> list[Fields]:
+        """Return the batches that the broker checks or publishes. :raises AccessError: without the tag *monitoring*."""
+        found: list[Fields] = self._json("GET", "/batches", {})["batches"]
+        return found
+
     # Requests
 
     def _json(self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None) -> Fields:

@@ -1,4 +1,6 @@
-"""The progress of queries from their checkpoints, and their lag at the broker. Needs no Spark.
+"""The progress of queries from their checkpoints, their lag at the broker and the batches of their sinks there.
+
+Needs no Spark.
 
 A checkpoint of Spark has ``metadata`` (the id of the query), ``offsets/N`` (the planned end of batch N) and
 ``commits/N`` (batch N is complete). Batches are read in the order of their numbers; incomplete files are ignored.
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from gateway_spark.brokers import Brokers
 from gateway_spark.client import Partition
-from gateway_spark.errors import OptionError
+from gateway_spark.errors import AccessError, BrokerRefused, OptionError
 from gateway_spark.offsets import Key, PartitionOffset, decode, is_same
 from gateway_spark.options import QueueSelection
 
@@ -89,16 +91,35 @@ def described(checkpoint: Path, brokers: Brokers | None) -> Iterator[str]:
         for key, entry in sorted(found.entry_by_key.items()):
             yield f"  {key.queue}/{key.partition}: at {entry.next}"
         return
-    for line in lines(found, brokers):
-        yield f"  {line}"
+    with closing(brokers):
+        for line in lines(found, brokers):
+            yield f"  {line}"
+        for written in _written(found, brokers):
+            yield f"  {written}"
+
+
+def _written(reached: Reached, brokers: Brokers) -> Iterator[str]:
+    """Yield a line for each batch of the query that the broker has not published yet, if it has any."""
+    try:
+        batches = brokers.batches(reached.query)
+    except (AccessError, BrokerRefused) as error:
+        yield f"batches of its sink are not shown: {error}"
+        return
+    for batch in batches:
+        name, rows = f"sink, batch {batch['batch']}", f"of {batch['rows']} rows"
+        if batch["state"] == "checked":
+            yield f"{name}: {batch['checked']} {rows} checked"
+        elif batch["state"] == "held":
+            yield f"{name}: held after {batch['published']} {rows}: {batch['reason']}"
+        else:
+            yield f"{name}: {batch['published']} {rows} published"
 
 
 def _streams(reached: Reached, brokers: Brokers) -> dict[Key, Partition]:
     """Return the streams of a query that still exist."""
     found: dict[Key, Partition] = {}
-    with closing(brokers):
-        for queue in dict.fromkeys(key.queue for key in reached.entry_by_key):
-            found |= brokers.streams(QueueSelection((queue,)), are_required=False)
+    for queue in dict.fromkeys(key.queue for key in reached.entry_by_key):
+        found |= brokers.streams(QueueSelection((queue,)), are_required=False)
     return found
 
 

@@ -42,6 +42,8 @@ class FakeBroker:
         self.progress: dict[str, Any] = {}
         self.parts: dict[tuple[str, str], bytes] = {}
         self.commits: list[dict[str, Any]] = []
+        self.batches: list[dict[str, Any]] = []
+        self.answer_to_batches = 200
         self.progress_answers: deque[dict[str, Any]] = deque()
         self.lost_parts = 0
         self.commit_answer: tuple[int, dict[str, Any]] = (200, {"published": 1, "duplicate": False})
@@ -186,6 +188,8 @@ def _handler(broker: FakeBroker) -> type[BaseHTTPRequestHandler]:
                         return 202, broker.progress_answers.popleft()
                     broker.commits.append(json.loads(body))
                     return broker.commit_answer
+                case ["batches"]:
+                    return broker.answer_to_batches, {"batches": broker.batches}
                 case ["discard"]:
                     return 204, None
             return 404, {"error": "not_found", "reason": self.path}

@@ -80,6 +80,42 @@ def test_a_deleted_stream_does_not_hide_the_others(tmp_path: Path, capsys: pytes
     ]
 
 
+def batch(query: str, number: int, state: str, reason: str | None = None) -> dict[str, object]:
+    counts = {"rows": 50, "checked": 20, "published": 30}
+    return {"query": query, "batch": number, "state": state, "reason": reason, **counts}
+
+
+def test_the_batches_of_the_sink_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path, OFFSETS[0], commits=1)
+    with fake_broker() as broker:
+        broker.declare("orders", 0, 10)
+        broker.batches = [
+            batch("other", 3, "publishing"),
+            batch("1234", 0, "publishing"),
+            batch("1234", 1, "held", "no exchange 'x' in vhost '/'"),
+            batch("1234", 2, "checked"),
+        ]
+        assert main(["status", str(checkpoint), "--url", broker.options()["url"]]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "  sink, batch 0: 30 of 50 rows published",
+        "  sink, batch 1: held after 30 of 50 rows: no exchange 'x' in vhost '/'",
+        "  sink, batch 2: 20 of 50 rows checked",
+    ]
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_without_the_batches_the_lag_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int) -> None:
+    """A user without the tag *monitoring*, and a broker before these batches."""
+    checkpoint = checkpoint_in(tmp_path, OFFSETS[0], commits=1)
+    with fake_broker() as broker:
+        broker.declare("orders", 0, 10)
+        broker.answer_to_batches = status
+        assert main(["status", str(checkpoint), "--url", broker.options()["url"]]) == 0
+    _, lag, batches = capsys.readouterr().out.splitlines()
+    assert lag == "  orders/0: at 10, of 10: 0 to go"
+    assert batches.startswith("  batches of its sink are not shown: ")
+
+
 def test_the_password_may_be_in_the_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = checkpoint_in(tmp_path, *OFFSETS, commits=2)
     asked = ["status", str(checkpoint), "--url", "http://127.0.0.1:9", "--password-env", "NOT_THERE"]
