@@ -20,6 +20,7 @@ from gateway.cli.exits import DATA_ERROR, INTERRUPTED, SOFTWARE, UNAVAILABLE, US
 from gateway.cli.migrate.command import migrate
 from gateway.cli.pipeline import pipeline
 from gateway.cli.plugin import plugin
+from gateway.cli.profile.command import profile
 from gateway.cli.quickstart.command import quickstart
 from gateway.cli.repair import repair
 from gateway.cli.run import run
@@ -35,6 +36,7 @@ EXAMPLES: Final = {
     "check": "check --config gateway.toml",
     "backup": "backup /var/lib/gateway /backup/monday",
     "compact": "compact --data /var/lib/gateway",
+    "profile": "profile --data /var/lib/gateway --seconds 10",
     "archive status": "archive --config gateway.toml status",
     "archive adopt": "archive --config gateway.toml adopt",
     "archive infer": "archive --config gateway.toml infer --queue orders",
@@ -97,6 +99,7 @@ gateway.add_command(check)
 gateway.add_command(backup)
 gateway.add_command(repair)
 gateway.add_command(compact)
+gateway.add_command(profile)
 gateway.add_command(archive)
 gateway.add_command(pipeline)
 gateway.add_command(plugin)

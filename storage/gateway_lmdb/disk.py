@@ -21,6 +21,9 @@ from gateway_lmdb import copy_lock, inspection
 
 _POLL_S: Final = 0.05
 
+#: The file whose lock shows which process uses a store.
+_LOCK_FILE: Final = "owner.lock"
+
 
 class NewFile(Protocol):
     """A file that is being written, from its start to its end."""
@@ -160,6 +163,19 @@ class Disk(Protocol):
         ...
 
 
+def owner_of(path: Path) -> int | None:
+    """Return the id of the process that runs on a store's directory, or ``None``; the lock is not touched."""
+    try:
+        inode = (path / _LOCK_FILE).stat().st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    for fields in map(str.split, locks):  # such as "1: FLOCK ADVISORY WRITE 2689 08:01:1442 0 EOF"
+        if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode):
+            return int(fields[4])
+    return None
+
+
 class SystemDisk:
     """The disk of the system."""
 
@@ -167,7 +183,7 @@ class SystemDisk:
 
     def lock(self, path: Path) -> Callable[[], None]:
         """Lock with ``owner.lock``: the system releases it when the descriptor is closed, or the process ends."""
-        descriptor = os.open(path / "owner.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,0 +1,1 @@
+"""``gateway profile``: where the CPU time of a running broker goes."""
