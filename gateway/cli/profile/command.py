@@ -40,7 +40,7 @@ def profile(
 ) -> int:
     """Show where the CPU time of a running broker goes, by part and by function.
 
-    It takes samples from outside with py-spy (`pip install 'gateway-broker[profile]'`). Each sample stops the broker
+    It takes samples from outside with py-spy (the extra `profile`). Each sample stops the broker
     for about a millisecond. Run it on the broker's machine, as root or as the broker's user.
     """
     if output is not None and output.suffix not in FORMATS:
