@@ -230,7 +230,7 @@ class Access:
         if objection:
             self._log_refusal(credentials, objection)
             return None
-        return replace(principal, accepted_by=principal.accepted_by or self._plugin_of(authenticator))
+        return principal if principal.accepted_by else replace(principal, accepted_by=self._plugin_of(authenticator))
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not connect from this host; empty if it may."""

@@ -1,6 +1,7 @@
 """Credentials of clients, and authenticated principals."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 
@@ -55,6 +56,7 @@ class Principal:
     client_id: str = field(default="", compare=False)
 
 
+@lru_cache(1024)  # each login asks twice, and parsing takes 5 µs
 def is_loopback(host: str) -> bool:
     """Whether an address is a loopback address, including IPv4 on an IPv6 socket (``::ffff:127.0.0.1``)."""
     try:

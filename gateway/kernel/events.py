@@ -1,7 +1,7 @@
 """Events about the entities of the broker, for listings, metrics and logs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.kernel.acting import ActingUser
@@ -42,7 +42,7 @@ class Events:
     def emit(self, event: Event) -> None:
         """Call every listener; an exception in one does not affect the others."""
         if self.acting.source is not None and not event.user:
-            event = replace(event, user=self.acting.name)
+            event = Event(event.name, event.vhost, event.subject, event.details, self.acting.name)
         for listener in self._listeners:
             try:
                 listener(event)

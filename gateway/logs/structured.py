@@ -10,9 +10,11 @@ import logging
 import re
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
-from gateway.logs.fields import FIELDS, fields_of
+from gateway.logs.entry import Entry
+from gateway.logs.fields import fields_of
 from gateway.logs.line_bounds import MOST_TRACEBACK_LINES, bounded
 
 ROOT: Final = "gateway"
@@ -54,18 +56,29 @@ class StructuredLog:
 
     def _write(self, level: int, event: str, fields: Mapping[str, object], exc_info: bool = False) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, "%s", event, exc_info=exc_info, extra={FIELDS: {**self._fields, **fields}})
+            self._logger.handle(Entry(self._logger.name, level, event, {**self._fields, **fields}, exc_info))
 
 
 class TextFormat(logging.Formatter):
     """``2026-01-02 03:04:05.678 info connection authenticated peer=127.0.0.1:3456 user=guest vhost=/``."""
 
+    #: The last second that was formatted, as text: connections write three lines each. One tuple, as threads share it.
+    _second: tuple[int, str] = (0, "")
+
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as one line, followed by the indented lines of its traceback, if any."""
-        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        clock = self._clock(int(record.created))
         head = f"{clock}.{int(record.msecs):03d} {record.levelname.lower()} {escape(bounded(record.getMessage()))}"
         fields = [f"{name}={_text(name, value)}" for name, value in fields_of(record).items()]
-        return "\n".join([" ".join([head, *fields]), *_traceback(self, record)])
+        line = " ".join([head, *fields])
+        return "\n".join([line, *_traceback(self, record)]) if record.exc_info else line
+
+    def _clock(self, second: int) -> str:
+        formatted, text = self._second
+        if formatted != second:
+            text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+            self._second = second, text
+        return text
 
 
 class JsonFormat(logging.Formatter):
@@ -81,7 +94,7 @@ class JsonFormat(logging.Formatter):
             "event": bounded(record.getMessage()),
         }
         for name, value in fields_of(record).items():
-            entry.setdefault(name, "(hidden)" if _SECRET.search(name) else _json_value(value))
+            entry.setdefault(name, "(hidden)" if _is_secret(name) else _json_value(value))
         if record.exc_info:
             entry["exception"] = "\n".join(_traceback_lines(self, record))
         return json.dumps(entry, default=str)
@@ -89,16 +102,24 @@ class JsonFormat(logging.Formatter):
 
 def escape(text: str) -> str:
     """Make text fit for one line: control characters and line separators become ``\\n``, ``\\x1b`` and the like."""
-    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+    return text if text.isprintable() else _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+@lru_cache(1024)
+def _is_secret(name: str) -> bool:
+    """Return whether a field of this name is not to be shown."""
+    return _SECRET.search(name) is not None
 
 
 def _text(name: str, value: object) -> str:
     """Format a value: bare where that is unambiguous, otherwise quoted as in JSON. Secrets are replaced by a mask."""
-    if _SECRET.search(name):
+    if _is_secret(name):
         return "(hidden)"
     text = bounded(str(value))
     if _PLAIN.fullmatch(text):
         return text
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return escape(json.dumps(text, ensure_ascii=False))
 
 

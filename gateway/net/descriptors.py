@@ -22,6 +22,11 @@ RESERVED: Final = 64
 #: The highest limit that is set; some systems report no limit.
 _MOST: Final = 2**20
 
+#: A check is good for this share of the free descriptors as connections, at most ``_MOST_UNCHECKED``. It is a system
+#: call of 5 µs, and each listener has its own.
+_UNCHECKED_SHARE: Final = 1 / 16
+_MOST_UNCHECKED: Final = 64
+
 #: Seconds between two log lines about refused clients.
 _LOG_INTERVAL_S: Final = 60.0
 
@@ -34,20 +39,37 @@ def raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def are_descriptors_short() -> bool:
-    """Return whether only the reserved descriptors are left.
+def free_descriptors() -> int:
+    """Return the number of descriptors that are left beside the reserved ones, 0 if none is.
 
     The system assigns the lowest free number, so the number of a new descriptor is a lower bound for the count in use.
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
-        return False
+        return _MOST
     try:
         lowest_free = os.open(os.devnull, os.O_RDONLY)
     except OSError:
-        return True
+        return 0
     os.close(lowest_free)
-    return lowest_free >= limit - min(RESERVED, limit // 4)
+    return max(0, limit - min(RESERVED, limit // 4) - lowest_free)
+
+
+class DescriptorCheck:
+    """Tells whether only the reserved descriptors are left; while many are free, it looks for some connections only."""
+
+    def __init__(self, free: Callable[[], int] = free_descriptors) -> None:
+        self._free = free
+        self._unchecked = 0
+
+    def __call__(self) -> bool:
+        """Return whether descriptors are short, before one more connection."""
+        if self._unchecked:
+            self._unchecked -= 1
+            return False
+        free = self._free()
+        self._unchecked = min(int(free * _UNCHECKED_SHARE), _MOST_UNCHECKED)
+        return free == 0
 
 
 class DescriptorGate(Factory):
@@ -59,12 +81,12 @@ class DescriptorGate(Factory):
         self,
         name: str,
         behind: Any,  # Any: Twisted's interfaces are not types
-        are_short: Callable[[], bool] = are_descriptors_short,
+        are_short: Callable[[], bool] | None = None,
         limit: RateLimit | None = None,
     ) -> None:
         self._name = name
         self._behind = behind
-        self._are_short = are_short
+        self._are_short = are_short or DescriptorCheck()
         self._limit = limit or RateLimit(1, _LOG_INTERVAL_S)
 
     def doStart(self) -> None:  # noqa: N802 - Twisted's name

@@ -1,9 +1,9 @@
 """Twisted's epoll reactor with its own poll loop, which ends every turn."""
 
+import socket
 from time import monotonic as monotonic_s
 from typing import Any, Final
 
-from twisted.internet import tcp
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
@@ -11,7 +11,7 @@ from gateway.net.login_poller import LoginPoller
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
 from gateway.net.server_transport import ServerTransport
 from gateway.net.turn_watch import LONG_PART_S
-from gateway.net.twisted_private import StandardReactor
+from gateway.net.twisted_private import StandardPort, StandardReactor
 
 #: Delayed calls count as a turn if they take longer than this, in seconds.
 SHORTEST_COUNTED_S: Final = 0.0001
@@ -19,18 +19,48 @@ SHORTEST_COUNTED_S: Final = 0.0001
 _log = Logger()
 
 
-class ThrottledPort(tcp.Port):
-    """A listening port that accepts few connections in one turn."""
+class ThrottledPort(StandardPort):
+    """A listening port that accepts few connections in one turn.
+
+    It accepts them itself: Twisted's loop, which expects errors of every kind, takes as long as the system call.
+    """
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
-        self.numberAccepts = min(self.numberAccepts, MOST_ACCEPTED)
         login_poller = self.reactor.login_poller
         login_poller.while_admitting = True
         try:
+            self._accept()
+        except OSError:  # Twisted knows what to do, as when no descriptor is left
+            self.numberAccepts = 1
             super().doRead()  # type: ignore[no-untyped-call]  # Twisted's
         finally:
             login_poller.while_admitting = False
+
+    def _accept(self) -> None:
+        """Accept the connections that wait, as many as the last time and more if these were all of them."""
+        expected = min(self.numberAccepts, MOST_ACCEPTED)
+        for accepted in range(expected):
+            try:
+                connection, address = self.socket.accept()
+            except BlockingIOError:
+                self.numberAccepts = max(1, accepted)
+                return
+            self._serve(connection, address)
+        self.numberAccepts = 2 * expected
+
+    def _serve(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
+        if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
+            numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
+            address = (socket.getnameinfo(address, numeric)[0], *address[1:])
+        factory: Any = self.factory  # Any: Twisted's interfaces are not types
+        protocol = factory.buildProtocol(self.address_of(address))
+        if protocol is None:
+            connection.close()
+            return
+        number = self.sessionno
+        self.sessionno = number + 1
+        protocol.makeConnection(ServerTransport(connection, protocol, address, self, number, self.reactor))
 
 
 class TurnReactor(StandardReactor):

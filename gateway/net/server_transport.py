@@ -6,12 +6,11 @@ corrupt memory (mypyc 2.4). The nodes of a cluster keep such references to the t
 
 from typing import Any
 
-from twisted.internet import tcp
-
 from gateway.net.connection_io import ConnectionIO
+from gateway.net.twisted_private import StandardServer, has_unsent
 
 
-class ServerTransport(tcp.Server):
+class ServerTransport(StandardServer):
     """An accepted connection, polled at low priority until it has logged in.
 
     If it has a ``ConnectionIO``, that reads the socket directly, without Twisted's classes.
@@ -25,6 +24,13 @@ class ServerTransport(tcp.Server):
         """Let a ``ConnectionIO`` read the socket from now on."""
         io.listen(self.fileno())
         self.reactor.loop.read_by(io, self.fileno())
+
+    def loseWriteConnection(self) -> None:  # noqa: N802 - Twisted's name
+        """Close the output side: now if nothing waits to be written, which saves Twisted's detour through a poll."""
+        if has_unsent(self):
+            super().loseWriteConnection()  # type: ignore[no-untyped-call]  # Twisted's
+        else:
+            self.close_output()
 
     def connectionLost(self, reason: Any) -> None:
         """Detach the descriptor, which may be reused, before Twisted closes the connection."""

@@ -7,7 +7,7 @@ renamed one.
 from select import EPOLLIN
 from typing import Any, Final, Protocol
 
-from twisted.internet import epollreactor
+from twisted.internet import epollreactor, tcp
 
 #: What ``StandardReactor`` and ``has_unsent`` rely on, by the class that has it.
 REACTOR_NAMES: Final = (
@@ -15,6 +15,10 @@ REACTOR_NAMES: Final = (
     "_poller", "_reads", "_selectables",
 )  # fmt: skip
 TRANSPORT_NAMES: Final = ("dataBuffer", "_tempDataBuffer")
+
+#: What ``StandardServer`` relies on besides, and ``StandardPort``.
+SERVER_NAMES: Final = ("_closeWriteConnection", "_writeDisconnected", "_writeDisconnecting")
+PORT_NAMES: Final = ("_buildAddr",)
 
 
 class Poller(Protocol):
@@ -72,6 +76,23 @@ class StandardReactor(epollreactor.EPollReactor):
     def _moveCallLaterSooner(self, delayed_call: Any) -> None:  # noqa: N802 - Twisted's name
         super()._moveCallLaterSooner(delayed_call)
         self.call_moved_sooner()
+
+
+class StandardPort(tcp.Port):
+    """Twisted's listening port, with a public name for what an accept loop of its own needs."""
+
+    def address_of(self, address: tuple[Any, ...]) -> Any:
+        """Return the address of a socket as Twisted's object."""
+        return self._buildAddr(address)  # type: ignore[no-untyped-call]  # Twisted's
+
+
+class StandardServer(tcp.Server):
+    """Twisted's transport of an accepted connection."""
+
+    def close_output(self) -> None:
+        """Close the output side now; nothing may wait to be written. The peer is still read from."""
+        self._writeDisconnecting = self._writeDisconnected = True
+        self._closeWriteConnection()
 
 
 def has_unsent(transport: Any) -> bool:

@@ -11,7 +11,7 @@ from gateway_amqp.errors import channel_error, octets, unexpected
 from gateway_amqp.handshake import Handshake, Visitor
 from gateway_amqp.methods import decode_method, index_of
 from gateway_amqp.state import State
-from gateway_amqp.tuning import ACCEPTED_HEADERS, PROTOCOL_HEADER, start
+from gateway_amqp.tuning import ACCEPTED_HEADERS, PROTOCOL_HEADER
 
 _CLOSE: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK: Final = b"\x00\x0a\x00\x33"
@@ -24,7 +24,7 @@ def greet(connection: Visitor, header: bytes) -> bool:
         connection.end(f"bad protocol header {header!r}")
         return False
     connection.state = State.STARTING
-    connection.send_method(start(connection.settings.server_properties, connection.settings.mechanisms))
+    connection.outbox.write(connection.settings.greeting)
     return True
 
 

@@ -7,6 +7,8 @@ from gateway.access import Access
 from gateway.kernel.broker.broker import Broker
 from gateway.kernel.messages.message import Value
 from gateway.kernel.queueing.ack_timeout import CONSUMER_TIMEOUT_MS
+from gateway_amqp.methods import encode_method
+from gateway_amqp.tuning import start
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class AmqpContext:
     ``login`` authenticates before the virtual host is known, ``access_of`` returns the access to one virtual host. With
     ``may_authenticate_in_vhost``, a user unknown to ``login`` may still be authenticated by plugins of the virtual
     host. Sizes are in bytes. ``token`` returns unique names. ``consumer_timeout_ms`` applies to queues without a limit
-    of their own; 0 is no limit.
+    of their own; 0 is no limit. ``greeting`` is the encoded ``connection.start``.
     """
 
     broker: Broker
@@ -34,3 +36,8 @@ class AmqpContext:
     max_unsettled_size: int = 256 * 1024 * 1024
     consumer_timeout_ms: int = CONSUMER_TIMEOUT_MS
     login_timeout_s: float = 10.0
+    greeting: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Encode ``connection.start``, which is the same for each connection."""
+        object.__setattr__(self, "greeting", encode_method(0, start(self.server_properties, self.mechanisms)))

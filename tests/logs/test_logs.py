@@ -14,8 +14,10 @@ from twisted.python.failure import Failure
 from gateway.config.settings import LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
+from gateway.logs.entry import Entry
 from gateway.logs.line_bounds import masked
 from gateway.logs.setup import start_logging, stop_logging
+from gateway.logs.structured import TextFormat
 from gateway.logs.twisted import with_traceback
 
 NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'
@@ -153,6 +155,29 @@ def test_starting_again_replaces_the_first_configuration() -> None:
     StructuredLog("x").info("once")
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
+
+
+def test_an_event_is_no_format_of_the_standard_library() -> None:
+    stream = started()
+    StructuredLog("x").info("100 % of %s", value="%d")
+    assert stream.getvalue().endswith(" info 100 % of %s value=%d\n")
+
+
+def test_an_entry_has_the_attributes_of_a_standard_record() -> None:
+    entry = Entry("gateway.x", logging.INFO, "event", {"a": 1})
+    standard = logging.makeLogRecord({})
+    assert set(standard.__dict__) <= set(entry.__dict__)
+    written = logging.Formatter("%(asctime)s %(name)s %(levelname)s %(filename)s:%(lineno)d %(message)s").format(entry)
+    assert written.endswith(" gateway.x INFO :0 event")
+
+
+def test_the_time_of_each_line_is_its_own() -> None:
+    format, lines = TextFormat(), []
+    for created in (1_000_000_000.25, 1_000_000_000.5, 1_000_000_001.0, 1_000_000_000.75):
+        entry = Entry("gateway.x", logging.INFO, "event", {})
+        entry.created, entry.msecs = created, created % 1 * 1000
+        lines.append(format.format(entry).partition(" info ")[0][-6:])
+    assert lines == ["40.250", "40.500", "41.000", "40.750"]
 
 
 # Bounds on what a client can write

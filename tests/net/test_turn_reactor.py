@@ -241,3 +241,78 @@ def test_a_connection_whose_end_is_noticed_twice_is_notified_once() -> None:
         endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
         endpoint.listen(Factory.forProtocol(Serving)).addCallback(listening)
     """) == ["lost"]
+
+
+SERVED = """
+    class Client(Protocol):
+        def __init__(self): self.received = 0
+        def connectionMade(self): self.transport.write(b"hello")
+        def dataReceived(self, data): self.received += len(data)
+        def connectionLost(self, reason):
+            say(f"client got {self.received}: {reason.value.__class__.__name__}")
+    def connect(port, client): connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", port.getHost().port), client)
+    def serve(protocol, client):
+        serving = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(Factory.forProtocol(protocol))
+        serving.addCallback(connect, client)
+        return serving
+"""
+
+
+def test_a_server_that_closes_its_output_sends_what_waits_and_still_reads() -> None:
+    for size in (0, 7, 20_000_000):
+        assert run(
+            dedent(SERVED)
+            + dedent(f"""
+            class Serving(Protocol):
+                def dataReceived(self, data):
+                    self.transport.write(bytes({size}))
+                    self.transport.loseWriteConnection()
+                    self.transport.loseWriteConnection()
+                def connectionLost(self, reason):
+                    say(f"server: {{reason.value.__class__.__name__}}")
+                    reactor.callLater(0, reactor.stop)
+            serve(Serving, Client())
+        """)
+        ) == [f"client got {size}: ConnectionDone", "server: ConnectionDone"]
+
+
+def test_after_an_error_of_an_accept_later_connections_are_served() -> None:
+    assert (
+        run(
+            dedent(SERVED)
+            + dedent("""
+        class Socket:
+            def __init__(self, socket): self.socket, self.errors = socket, 1
+            def __getattr__(self, name): return getattr(self.socket, name)
+            def accept(self):
+                if self.errors:
+                    self.errors -= 1
+                    raise ConnectionAbortedError(103, "the client has gone")
+                return self.socket.accept()
+        class Serving(Protocol):
+            def dataReceived(self, data):
+                say(f"{data.decode()} from {self.transport.getPeer().host} at {self.transport.getHost().host}")
+                reactor.stop()
+        def breaking(port): port.socket = Socket(port.socket)
+        listening = reactor.listenTCP(0, Factory.forProtocol(Serving), interface="127.0.0.1")
+        breaking(listening)
+        connect(listening, Client())
+    """)
+        )[0]
+        == "hello from 127.0.0.1 at 127.0.0.1"
+    )
+
+
+def test_a_connection_without_a_protocol_is_closed() -> None:
+    assert run(
+        dedent(SERVED)
+        + dedent("""
+        class Refusing(Factory):
+            def buildProtocol(self, address): return None
+        class Refused(Client):
+            def connectionLost(self, reason):
+                say("refused")
+                reactor.stop()
+        connect(reactor.listenTCP(0, Refusing(), interface="127.0.0.1"), Refused())
+    """)
+    ) == ["refused"]
