@@ -1,6 +1,7 @@
 """Traffic counters of all MQTT clients of a node.
 
-Each connection keeps its own counters. They are summed only on request, so publishers and subscribers pay nothing.
+Each connection keeps its own counters. They are summed only on request, so publishers and subscribers pay nothing. Those
+of a connection that rests are added up when it begins to rest, so that a sum reads only the others.
 """
 
 from typing import Final, Protocol
@@ -36,6 +37,11 @@ class MeterCount:
         for name in COUNTED:
             setattr(copy, name, getattr(self, name))
         return copy
+
+    def subtract(self, other: "MeterCount") -> None:
+        """Subtract other counts."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) - getattr(other, name))
 
 
 #: What clients have drained that have no traffic yet; it is only read.
@@ -86,36 +92,49 @@ class Metered(Protocol):
     """A connection with counters."""
 
     def count(self, tally: MeterCount) -> None:
-        """Add the counts since the connection opened to ``tally``."""
+        """Add the counts since the last call of ``settle`` to ``tally``."""
+        ...
+
+    def settle(self, tally: MeterCount) -> None:
+        """Do the same; ``count`` and ``settle`` do not add these counts again."""
         ...
 
 
 class Meter:
     """Owns the counters of a node's clients, including closed connections.
 
-    ``sockets`` counts opened connections, ``connects`` the CONNECT packets received.
+    ``sockets`` counts opened connections, ``connects`` the CONNECT packets received. ``_settled`` are the counts of
+    connections that have closed, or that rest; ``_awake`` are the others.
     """
 
     def __init__(self) -> None:
         self.sockets = 0
         self.connects = 0
-        self._present: dict[Metered, None] = {}
-        self._departed = MeterCount()
+        self._awake: dict[Metered, None] = {}
+        self._settled = MeterCount()
 
     def register(self, connection: Metered) -> None:
         """Register a new connection."""
         self.sockets += 1
-        self._present[connection] = None
+        self._awake[connection] = None
 
     def unregister(self, connection: Metered) -> None:
         """Keep the counts of a connection that closes. Safe to call twice."""
-        if connection in self._present:
-            del self._present[connection]
-            connection.count(self._departed)
+        self.rests(connection)
+
+    def rests(self, connection: Metered) -> None:
+        """Add up the counts of a connection that neither receives nor sends until ``wakes``."""
+        if connection in self._awake:
+            del self._awake[connection]
+            connection.settle(self._settled)
+
+    def wakes(self, connection: Metered) -> None:
+        """Count a connection that rested again in each sum."""
+        self._awake[connection] = None
 
     def total(self) -> MeterCount:
         """Return the sum of all connections, open and closed."""
-        total = self._departed.copied()
-        for connection in self._present:
+        total = self._settled.copied()
+        for connection in self._awake:
             connection.count(total)
         return total

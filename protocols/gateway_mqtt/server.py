@@ -27,7 +27,7 @@ _PRODUCT: Final = "MQTT client"
 class MqttServer(PeerProtocol):
     """The transport side of one connection, with its timers."""
 
-    __slots__ = ("_meter",)
+    __slots__ = ("_meter", "_settled")
 
     protocol_name = "MQTT"
 
@@ -35,6 +35,7 @@ class MqttServer(PeerProtocol):
         super().__init__(settings.broker, turn, _log, settings.login_timeout_s)
         self.io.connect(Connection(settings, self, self.io))
         self._meter = settings.meter
+        self._settled: MeterCount | None = None
 
     @property
     def connection(self) -> Connection:
@@ -55,19 +56,40 @@ class MqttServer(PeerProtocol):
         super().connectionLost(reason)
 
     def count(self, tally: MeterCount) -> None:
-        """Add the traffic of both directions to ``tally``."""
+        """Add the traffic of both directions since the last call of ``settle`` to ``tally``."""
         received, sent = self.octets
         tally.bytes_received += received
         tally.bytes_sent += sent
         self.connection.count(tally)
+        if self._settled is not None:
+            tally.subtract(self._settled)
+
+    def settle(self, tally: MeterCount) -> None:
+        """Do the same; ``count`` and ``settle`` do not add this traffic again."""
+        settled = self._settled
+        if settled is not None and self.octets == (settled.bytes_received, settled.bytes_sent):
+            return  # it only woke to tick
+        self.count(tally)
+        self._settled = None
+        counted = MeterCount()
+        self.count(counted)
+        self._settled = counted
 
     def tick(self) -> int:
         """Check time limits and delayed refusals."""
         ticks = super().tick()
+        if ticks:
+            self._meter.rests(self)
+            return ticks
         machine = self.io.machine
         if isinstance(machine, Connection) and machine.state is State.REFUSED:  # the tick may have ended it
             machine.handshake.tick()
         return ticks
+
+    def rested(self, ticks: int) -> None:
+        """Count ticks in which the connection rested; it is awake."""
+        super().rested(ticks)
+        self._meter.wakes(self)
 
     def on_tick(self) -> None:
         """Close a connection that was silent for one and a half times its keep alive (MQTT-3.1.2-22)."""

@@ -35,6 +35,14 @@ class Edge:
     def lose(self) -> None:
         self.server.connectionLost()
 
+    def rest(self) -> None:
+        """Let the connection tick until it rests."""
+        ticking = self._gateway.broker.connections.ticking
+        for _ in range(5):
+            if not self.server.wakes_at and (ticks := self.server.tick()):
+                ticking.rest(self.server, ticks)
+        assert self.server.wakes_at
+
 
 @pytest.fixture
 def gateway() -> Gateway:
@@ -94,6 +102,74 @@ def test_the_counts_of_a_closed_connection_are_kept_once(gateway: Gateway) -> No
     after = total(gateway)
     assert [getattr(after, name) for name in COUNTED] == [getattr(before, name) for name in COUNTED]
     assert after.payload_received == 5
+
+
+def counts(gateway: Gateway) -> list[int]:
+    return [getattr(total(gateway), name) for name in COUNTED]
+
+
+class Watched:
+    """Counts how often the connections were asked for their counts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        count = MqttServer.count
+
+        def counting(server: MqttServer, tally: MeterCount) -> None:
+            self.asked += 1
+            count(server, tally)
+
+        monkeypatch.setattr(MqttServer, "count", counting)
+
+
+def test_connections_that_rest_are_counted_without_asking_them(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(monkeypatch)
+    edge = Edge(gateway)
+    edge.send(FOUR.subscribe(("t", 1)), FOUR.publish("t", b"12345", qos=1, id=7))
+    before = counts(gateway)
+    edge.rest()
+    watched.asked = 0
+    assert counts(gateway) == before
+    assert watched.asked == 0
+
+
+def test_a_connection_that_rested_is_counted_on(gateway: Gateway) -> None:
+    edge = Edge(gateway)
+    edge.send(FOUR.subscribe(("t", 1)))
+    edge.rest()
+    for _ in range(3):
+        before = total(gateway)
+        edge.send(FOUR.publish("t", b"12345", qos=1, id=7))
+        assert total(gateway).payload_received == before.payload_received + 5
+        assert total(gateway).payload_sent == before.payload_sent + 5
+        assert total(gateway).packets_received == before.packets_received + 1
+        edge.rest()
+        assert total(gateway).payload_sent == before.payload_sent + 5
+
+
+def test_a_connection_that_only_woke_to_tick_is_not_counted_again(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge = Edge(gateway)
+    edge.rest()
+    before = counts(gateway)
+    watched = Watched(monkeypatch)
+    edge.server.wake()
+    edge.rest()
+    assert watched.asked == 0
+    assert counts(gateway) == before
+
+
+def test_the_counts_of_a_connection_that_closes_while_it_rests_are_kept_once(gateway: Gateway) -> None:
+    edge = Edge(gateway)
+    edge.send(FOUR.publish("t", b"12345"))
+    edge.rest()
+    before = counts(gateway)
+    edge.lose()
+    edge.lose()
+    assert counts(gateway) == before
 
 
 def test_sockets_are_counted_when_opened_and_connects_when_received(gateway: Gateway) -> None:
