@@ -1,7 +1,7 @@
 """Traffic counters of all MQTT clients of a node.
 
-Each connection keeps its own counters. They are summed only on request, so publishers and subscribers pay nothing. Those
-of a connection that rests are added up when it begins to rest, so that a sum reads only the others.
+Each connection keeps its own counters. They are summed only on request, so publishers and subscribers pay nothing.
+Those of a connection that rests are added up when it begins to rest, so that a sum reads only the others.
 """
 
 from typing import Final, Protocol

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.name_filter import NameFilter, name_filter
-from gateway.management.http.ordering import sort_in_steps
+from gateway.management.http.ordering import first_in_steps, sort_in_steps
 from gateway.management.http.routes import Fields, Pieces, Streamed
 from gateway.management.views.json import encode
 
@@ -21,6 +21,10 @@ Items: TypeAlias = Generator[bytes | None, None, int]
 
 DEFAULT_PAGE_SIZE: Final = 100
 MAX_PAGE_SIZE: Final = 500
+
+#: The last entry of a page up to which only the entries before it are kept while the others are looked at. Each run of
+#: entries is sorted together with those.
+MOST_SELECTED: Final = 500
 
 #: Entries filtered or viewed in one step, between checks of the time.
 _BATCH_SIZE: Final = 20
@@ -106,9 +110,27 @@ class Listing(Generic[T]):
         total = len(entries)
         entries = yield from self._named(page, entries)
         count = len(entries)
-        entries = yield from sort_in_steps(entries, self._key)
-        items = page.cut((yield from self._sorted(entries, query)))
-        yield from page.written(self._written(items, query), total, count)
+        if (last := page.first_of(count) + page.size) <= MOST_SELECTED:
+            by, is_reversed = self._order(query), query.get("sort_reverse") == "true"
+            entries = yield from first_in_steps(entries, by, last, is_reversed=is_reversed)
+        else:
+            entries = yield from sort_in_steps(entries, self._key)
+            entries = yield from self._sorted(entries, query)
+        yield from page.written(self._written(page.cut(entries), query), total, count)
+
+    def _order(self, query: Mapping[str, str]) -> Callable[[T], Any]:
+        """Return the key by which ``sort`` orders the entries of a page; entries of equal rank are in their order."""
+        sort, key = query.get("sort", ""), self._key
+        if not sort:
+            return key
+        if sort == "name":
+            return lambda entry: key(entry)[::-1]
+        value = self._value(sort)
+        return lambda entry: (_rank(value(entry)), key(entry))
+
+    def _value(self, field: str) -> Callable[[T], Any]:
+        """Return the function of the value in a field."""
+        return self._sort_value(field) or (lambda entry: _at(self._view(entry), field))
 
     def _visible(self) -> Generator[None, None, list[T]]:
         visible = []
@@ -137,7 +159,7 @@ class Listing(Generic[T]):
             entries = yield from sort_in_steps(entries, lambda entry: self._key(entry)[1])
         elif sort:
             ranks = []
-            value = self._sort_value(sort) or (lambda entry: _at(self._view(entry), sort))
+            value = self._value(sort)
             for number, entry in enumerate(entries):
                 ranks.append((_rank(value(entry)), entry))
                 if number % _BATCH_SIZE == 0:

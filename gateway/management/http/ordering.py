@@ -1,6 +1,6 @@
-"""Sorting of long lists in small steps: sorted runs, then a merge."""
+"""Sorting of long lists in small steps: sorted runs, then a merge; and the first entries of such a list."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -9,6 +9,9 @@ T = TypeVar("T")
 
 #: Entries in a run; sorting one takes about a millisecond.
 _RUN: Final = 500
+
+#: Entries whose keys are made in one step: a key may be a part of an entry's whole view.
+_KEYS: Final = 20
 
 
 def sort_in_steps(
@@ -33,3 +36,23 @@ def sort_in_steps(
         ordered += [entry for _, _, entry in run]
         yield
     return ordered
+
+
+def first_in_steps(
+    entries: Sequence[T], key: Callable[[T], Any], most: int, *, is_reversed: bool = False
+) -> Generator[None, None, list[T]]:
+    """Return the first entries, at most ``most``, of those sorted by a key, from the last one if ``is_reversed``.
+
+    That is the beginning of what ``sort_in_steps`` returns, or of its reverse. It does not sort what is not asked for.
+    """
+    best: list[tuple[Any, int, T]] = []
+    run: list[tuple[Any, int, T]] = []
+    for position, entry in enumerate(entries, 1):
+        keyed = key(entry), position, entry
+        if len(best) < most or (keyed < best[-1]) is not is_reversed:
+            run.append(keyed)
+        if len(run) >= _RUN:
+            best, run = sorted(best + run, reverse=is_reversed)[:most], []
+        if position % _KEYS == 0:
+            yield
+    return [entry for _, _, entry in sorted(best + run, reverse=is_reversed)[:most]]

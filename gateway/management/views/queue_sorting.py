@@ -9,12 +9,21 @@ from gateway.management.http.call import Call
 from gateway.management.statistics.counts import counts_by_name
 from gateway.management.statistics.subjects import key_of
 from gateway.management.views.numbers import DELIVERIES
-from gateway.management.views.queues import queue_type
+from gateway.management.views.queues import estimated_memory, queue_type
 
 _VALUES: Final[Mapping[str, Callable[[QueueLike], Any]]] = {
+    "auto_delete": lambda queue: queue.is_auto_delete,
     "consumers": lambda queue: len(queue.consumers),
+    "durable": lambda queue: queue.is_durable,
+    "exclusive": lambda queue: queue.owner is not None,
+    "memory": lambda queue: estimated_memory(stats_of(queue)),
     "message_bytes": lambda queue: stats_of(queue).all.bytes,
+    "message_bytes_ready": lambda queue: stats_of(queue).ready.bytes,
+    "message_bytes_unacknowledged": lambda queue: stats_of(queue).unsettled.bytes,
+    "message_bytes_ram": lambda queue: stats_of(queue).in_memory.bytes,
     "messages": lambda queue: len(queue) + queue.unsettled,
+    "messages_persistent": lambda queue: stats_of(queue).persistent.count,
+    "messages_ram": lambda queue: stats_of(queue).in_memory.count,
     "messages_ready": len,
     "messages_unacknowledged": lambda queue: queue.unsettled,
     "policy": lambda queue: queue.settings.policy.name if queue.settings.policy is not None else None,

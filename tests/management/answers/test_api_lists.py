@@ -45,7 +45,9 @@ def test_a_page_has_the_filtered_names(full: Console, query: str, names: list[st
 
 FIELDS = [
     "consumers", "message_bytes", "messages", "messages_ready", "messages_unacknowledged", "policy", "type", "vhost",
-    "message_stats.publish_details.rate", "message_stats.deliver_get_details.rate",
+    "message_stats.publish_details.rate", "message_stats.deliver_get_details.rate", "auto_delete", "durable",
+    "exclusive", "memory", "message_bytes_ready", "message_bytes_unacknowledged", "message_bytes_ram",
+    "messages_persistent", "messages_ram",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.management.fetching import MAX_MESSAGES
-from gateway.management.http.ordering import sort_in_steps
+from gateway.management.http.listing import MOST_SELECTED
+from gateway.management.http.ordering import first_in_steps, sort_in_steps
 from tests.management.client_connection import LOGIN, ClientConnection
 from tests.management.console import Console
 
@@ -147,7 +148,10 @@ def test_clients_that_stop_reading_hold_one_piece_each(large: Console) -> None:
 
 
 def ordered(entries: list[Any], key: Callable[[Any], Any]) -> list[Any]:
-    steps = sort_in_steps(entries, key)
+    return result_of(sort_in_steps(entries, key))
+
+
+def result_of(steps: Generator[None, None, list[Any]]) -> list[Any]:
     while True:
         try:
             next(steps)
@@ -160,3 +164,23 @@ def test_sorting_in_steps_has_the_result_of_sorted(count: int) -> None:
     entries = [(number * 7919) % 1000 for number in range(count)]
     pairs = list(enumerate(entries))
     assert ordered(pairs, lambda pair: pair[1]) == sorted(pairs, key=lambda pair: pair[1])
+
+
+@pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 12_345])
+@pytest.mark.parametrize("most", [1, 100, 500])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_the_first_in_steps_are_those_of_sorted(count: int, most: int, is_reversed: bool) -> None:
+    pairs = [(number, (number * 7919) % 1000) for number in range(count)]
+    expected = ordered(pairs, lambda pair: pair[1])[:: -1 if is_reversed else 1]
+    assert result_of(first_in_steps(pairs, lambda pair: pair[1], most, is_reversed=is_reversed)) == expected[:most]
+
+
+@pytest.mark.parametrize("sort", ["", "name", "messages", "state", "memory", "arguments.x"])
+@pytest.mark.parametrize("is_reversed", ["false", "true"])
+def test_pages_that_are_selected_and_sorted_follow_each_other(large: Console, sort: str, is_reversed: str) -> None:
+    size = 250
+    pages = range(1, 2 * MOST_SELECTED // size + 2)
+    queries = [f"sort={sort}&sort_reverse={is_reversed}&page={number}&page_size={size}" for number in pages]
+    found = [queue["name"] for query in queries for queue in large.get(f"/queues?{query}&columns=name")["items"]]
+    names = [f"q{number}" for number in range(10_000)]
+    assert found == sorted(names, reverse=is_reversed == "true")[: size * len(pages)]
