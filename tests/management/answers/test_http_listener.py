@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.access import Credentials, Principal
-from gateway.logs.structured import FIELDS
+from gateway.logs.fields import FIELDS
 from gateway.management.http.site import LOGIN_TIMEOUT_S
 from gateway.management.web.connection import MAX_HEADERS
 from gateway.management.web.limits import HttpLimits
