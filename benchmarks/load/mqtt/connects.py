@@ -1,4 +1,4 @@
-"""Logins beside each other: ``python -m benchmarks.load.connects --before DIR --after DIR``.
+"""Logins beside each other: ``python -m benchmarks.load.mqtt.connects --before DIR --after DIR``.
 
 The processor time that a broker takes for a client that connects, logs in and disconnects, over MQTT and AMQP, of two
 checkouts of the gateway and of the peers that are installed. All run at the same time and take turns.
@@ -129,7 +129,7 @@ def _run(stack: ExitStack, peer: Peer, directory: Path) -> Broker:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load.connects", description="The cost of logins.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load.mqtt.connects", description="The cost of logins.")
     parser.add_argument("--before", type=Path, required=True, metavar="DIR", help="the checkout to compare with")
     parser.add_argument("--after", type=Path, required=True, metavar="DIR", help="the checkout in question")
     parser.add_argument("--logins", type=int, default=1000, help="logins of one run (default: %(default)s)")
