@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel pipeline docs site constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel deb try-deb pipeline docs site constraints clean help
 
 # With the machine code of "make wheel", unless a source is newer.
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
@@ -168,6 +168,17 @@ fuzz-corpus: $(VENV)/.tested tests/interop/.tools ## record the corpus of the de
 
 wheel: $(BUILT) ## build a wheel with the hot modules as machine code into dist/; needs a C compiler and Python's headers
 	@ls dist/*.whl
+
+# The package has the wheel of dist/, so the Python that it was built with must be Debian's.
+DEB := build/deb
+VERSION = $(shell sed -n 's/^VERSION = "\(.*\)"/\1/p' gateway/version.py)
+
+deb: $(BUILT) ## build a Debian package of that wheel into dist/; needs debhelper
+	@etc/packaging/make-deb.sh dist/gateway_broker-*.whl $(VERSION) $(DEB) </dev/null
+	@cp $(DEB)/*.deb dist/
+
+try-deb: ## install, start, use, upgrade, remove and purge the package of dist/ in a tree of its own; root, debootstrap
+	@etc/packaging/try-deb.sh dist/gateway-broker_$(VERSION)_*.deb $(DEB) </dev/null
 
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
