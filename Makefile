@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel deb try-deb pipeline docs site constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel deb try-deb release pipeline docs site constraints clean help
 
 # With the machine code of "make wheel", unless a source is newer.
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
@@ -179,6 +179,14 @@ deb: $(BUILT) ## build a Debian package of that wheel into dist/; needs debhelpe
 
 try-deb: ## install, start, use, upgrade, remove and purge the package of dist/ in a tree of its own; root, debootstrap
 	@etc/packaging/try-deb.sh dist/gateway-broker_$(VERSION)_*.deb $(DEB) </dev/null
+
+# The program first, as its build empties dist/. What follows the last step is printed: the upload is manual.
+release: $(VENV)/.testing ## check the version, build everything that a release has into dist/, print the commands that publish it
+	@$(BIN)/python etc/packaging/release.py check
+	@$(MAKE) wheel deb
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet install build </dev/null
+	@$(BIN)/python -m build --outdir dist . >build/release.log 2>&1 || { tail -n 20 build/release.log; exit 1; }
+	@$(BIN)/python etc/packaging/release.py finish
 
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
