@@ -75,6 +75,11 @@ class RabbitServer:
         return f"amqp://guest:guest@127.0.0.1:{self.port}/%2F"
 
     @property
+    def api_host(self) -> str:
+        """The host and port of its management API."""
+        return f"127.0.0.1:{self._http}"
+
+    @property
     def log(self) -> str:
         """The log of all runs."""
         return (self.directory / "output.txt").read_text(errors="replace")[-5000:]

@@ -41,6 +41,9 @@ SERVER_ERROR: Final = 500
 #: Time without a line after which a stream is lost, in seconds; the broker sends empty ones.
 STREAM_TIMEOUT_S: Final = 30.0
 
+#: The user without a login, whose password is the same.
+DEFAULT_USER: Final = "guest"
+
 #: Bytes read at once.
 _PIECE: Final = 2**20
 
@@ -66,6 +69,11 @@ class ApiClient:
         """Return a client of the same API for another user."""
         credentials = ApiCredentials.of_password(user, password)
         return ApiClient(self.address, credentials, self.timeout_s, self._cacert, self._progress)
+
+    def at(self, address: ApiAddress) -> "ApiClient":
+        """Return a client of another API, with the login in its address, or that of ``guest``."""
+        credentials = ApiCredentials.of_password(address.user or DEFAULT_USER, address.password or DEFAULT_USER)
+        return ApiClient(address, credentials, self.timeout_s, self._cacert, self._progress)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:
         """Get a path and decode the JSON. :raises CommandFailed: one of its subclasses, depending on the error."""

@@ -126,6 +126,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     # definitions
     "export_definitions": "export_definitions definitions.json",
     "import_definitions": "import_definitions definitions.json",
+    "migrate check": "migrate check http://guest:guest@127.0.0.1:15672",
     "definitions diff": "definitions diff definitions.json",
     "definitions apply": "definitions apply definitions.json --dry-run",
     # plugins

@@ -1,0 +1,1 @@
+"""Reports about a move from another broker: ``gatewayctl migrate check``."""
