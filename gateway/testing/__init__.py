@@ -7,7 +7,9 @@ from gateway.testing.access import (
     check_authorizer,
 )
 from gateway.testing.broker import MemoryBroker, Received, Recipient, header_of
+from gateway.testing.broker_handle import TestBroker
 from gateway.testing.clock import FakeClock
+from gateway.testing.embedded import Gateway
 from gateway.testing.event_listener import StandInObservedVhost, check_event_listener
 from gateway.testing.exchange_type import StandIn, check_exchange_type, plain_message, stand_in_binding
 from gateway.testing.interceptor import check_interceptor
@@ -19,6 +21,7 @@ from gateway.testing.tracer import StandInVhost, check_tracer
 
 __all__ = [
     "FakeClock",
+    "Gateway",
     "MemoryBroker",
     "Received",
     "Recipient",
@@ -26,6 +29,7 @@ __all__ = [
     "StandInObservedVhost",
     "StandInVhost",
     "StorePlace",
+    "TestBroker",
     "check_access_wrapper",
     "check_authentication_method",
     "check_authenticator",

@@ -98,3 +98,10 @@ def test_the_test_of_the_page_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(example("test_orders.py"))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
     assert result.parseoutcomes() == {"passed": 1}
+
+
+def test_the_program_of_the_page_prints_the_queue(pytester: pytest.Pytester) -> None:
+    program = pytester.makepyfile(orders_in_a_block=example("orders_in_a_block.py"))
+    result = pytester.runpython(program)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["frozenset({'paid'})"])

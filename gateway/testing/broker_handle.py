@@ -1,0 +1,154 @@
+"""A broker for one test: its addresses, its faults, and assertions about it."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from gateway.testing.broker_process import HOST, USER, BrokerProcess
+
+#: A limit in bytes that the free space of a disk never reaches.
+_MORE_THAN_ANY_DISK: Final = 2**60
+
+_ALARM_TIMEOUT_S: Final = 30.0
+_INTERVAL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class TestBroker:
+    """A broker for one test: addresses, login and a virtual host of its own.
+
+    An MQTT client names the virtual host in its user name, ``mqtt_username``.
+    """
+
+    __test__ = False
+
+    process: BrokerProcess
+    vhost: str
+    host: str = HOST
+    username: str = USER
+    password: str = USER
+
+    @property
+    def amqp_port(self) -> int:
+        """The port of AMQP 0-9-1."""
+        return self.process.ports["amqp"]
+
+    @property
+    def mqtt_port(self) -> int:
+        """The port of MQTT."""
+        return self.process.ports["mqtt"]
+
+    @property
+    def stomp_port(self) -> int:
+        """The port of STOMP."""
+        return self.process.ports["stomp"]
+
+    @property
+    def management_port(self) -> int:
+        """The port of the management API."""
+        return self.process.ports["management"]
+
+    @property
+    def amqp_url(self) -> str:
+        """The URL for AMQP clients."""
+        vhost = quote(self.vhost, safe="")
+        return f"amqp://{self.username}:{self.password}@{self.host}:{self.amqp_port}/{vhost}"
+
+    @property
+    def mqtt_url(self) -> str:
+        """The URL for MQTT clients; the user name has the virtual host."""
+        return f"mqtt://{quote(self.mqtt_username, safe='')}:{self.password}@{self.host}:{self.mqtt_port}"
+
+    @property
+    def stomp_url(self) -> str:
+        """The URL for STOMP clients; the header ``host`` of CONNECT has the virtual host."""
+        return f"stomp://{self.username}:{self.password}@{self.host}:{self.stomp_port}"
+
+    @property
+    def web_mqtt_url(self) -> str:
+        """The URL of MQTT over WebSocket."""
+        return f"ws://{self.host}:{self.process.ports['web_mqtt']}/ws"
+
+    @property
+    def web_stomp_url(self) -> str:
+        """The URL of STOMP over WebSocket."""
+        return f"ws://{self.host}:{self.process.ports['web_stomp']}/ws"
+
+    @property
+    def management_url(self) -> str:
+        """The URL of the management API, for ``gatewayctl --url``, with the login."""
+        return f"http://{self.username}:{self.password}@{self.host}:{self.management_port}"
+
+    @property
+    def mqtt_username(self) -> str:
+        """The user name of MQTT clients, with the virtual host."""
+        return f"{self.vhost}:{self.username}"
+
+    def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
+        """Send a request to the management API, such as ``request("GET", "queues", broker.vhost)``."""
+        return self.process.request(method, *path, fields=fields)
+
+    def advance(self, seconds: float) -> None:
+        """Advance the broker's clock, if it has a fake one; see ``BrokerProcess.advance``."""
+        self.process.advance(seconds)
+
+    def enable(self, plugin: str, settings: dict[str, Any] | None = None) -> None:
+        """Enable a plugin in the virtual host of this test."""
+        self.request("PUT", "plugins", self.vhost, plugin, fields=settings or {})
+
+    def routed(
+        self, exchange: str, routing_key: str = "", headers: Mapping[str, Any] | None = None
+    ) -> frozenset[str]:  # Any: a value of JSON
+        """Return the queues that a message would reach, without publishing it.
+
+        :raises RuntimeError: if there is no such exchange.
+        """
+        fields = {"exchange": exchange, "routing_key": routing_key, "headers": dict(headers or {})}
+        explained = self.request("POST", "explain", self.vhost, fields=fields)
+        return frozenset(queue["name"] for queue in explained["queues"])
+
+    def assert_routed(
+        self, exchange: str, routing_key: str, *queues: str, headers: Mapping[str, Any] | None = None
+    ) -> None:
+        """Check that a message would reach exactly these queues. :raises AssertionError: with those it would reach."""
+        found = self.routed(exchange, routing_key, headers)
+        if found != frozenset(queues):
+            expected, actual = (", ".join(sorted(names)) or "no queue" for names in (queues, found))
+            raise AssertionError(f"{exchange!r} routes {routing_key!r} to {actual}, not to {expected}")
+
+    def drop_connections(self) -> int:
+        """Close all connections of the virtual host, as an operator may, and return their number."""
+        names = [each["name"] for each in self.request("GET", "vhosts", self.vhost, "connections")]
+        for name in names:
+            self.request("DELETE", "connections", name)
+        return len(names)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the broker within the block: confirms and everything else come after it, in all virtual hosts."""
+        self.process.pause()
+        try:
+            yield
+        finally:
+            self.process.resume()
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Raise the alarm of the disk within the block: publishers of all virtual hosts are blocked."""
+        self.request("PUT", "settings", "disk_free_limit", fields={"value": _MORE_THAN_ANY_DISK})
+        try:
+            self._wait_for_disk_alarm(is_raised=True)
+            yield
+        finally:
+            self.request("DELETE", "settings", "disk_free_limit")
+            self._wait_for_disk_alarm(is_raised=False)
+
+    def _wait_for_disk_alarm(self, *, is_raised: bool) -> None:
+        deadline = time.monotonic() + _ALARM_TIMEOUT_S
+        while self.request("GET", "nodes")[0]["disk_free_alarm"] != is_raised:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the alarm of the disk does not change")
+            time.sleep(_INTERVAL_S)

@@ -1,0 +1,111 @@
+"""A whole broker as a child process, with a store in memory, for tests."""
+
+import json
+import signal
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+HOST: Final = "127.0.0.1"
+LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
+USER: Final = "guest"
+_STOP_TIMEOUT_S: Final = 10.0
+
+
+class BrokerProcess:
+    """A broker as a child process. ``ports`` maps the names of its listeners to their ports.
+
+    With ``has_fake_clock``, ``advance`` advances its clock.
+    """
+
+    def __init__(self, directory: Path, settings: Sequence[str] = (), *, has_fake_clock: bool = False) -> None:
+        given = ("bind=127.0.0.1", *(f"{name}.port=0" for name in LISTENERS), 'storage.engine="memory"', *settings)
+        command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data")]
+        command += [word for setting in given for word in ("--set", setting)]
+        self._has_fake_clock = has_fake_clock
+        if has_fake_clock:
+            command.append("--clock-from-stdin")
+        self._log = directory / "gateway.log"
+        with self._log.open("wb") as log:
+            stdin = subprocess.PIPE if has_fake_clock else subprocess.DEVNULL
+            self._child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log)
+        self.ports: dict[str, int] = {}
+        self._numbers = count(1)
+        self._wait_until_ready()
+
+    def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
+        """Send a request to the management API; return the JSON of the answer, ``None`` if it has none.
+
+        :raises RuntimeError: for an error status, with its reason.
+        """
+        connection = HTTPConnection(HOST, self.ports["management"], timeout=30)
+        login = b64encode(f"{USER}:{USER}".encode()).decode()
+        body = None if fields is None else json.dumps(fields)
+        url = "/api/" + "/".join(quote(part, safe="") for part in path)
+        try:
+            connection.request(method, url, body, {"Authorization": f"Basic {login}"})
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise RuntimeError(f"{method} {url}: {response.status} {content.decode(errors='replace')}")
+        return json.loads(content) if content else None
+
+    def new_vhost(self) -> str:
+        """Create a virtual host; return its name."""
+        name = f"test-{next(self._numbers)}"
+        self.request("PUT", "vhosts", name, fields={})
+        return name
+
+    def advance(self, seconds: float) -> None:
+        """Advance the broker's clock, and wait until what became due is done: expiry, delays, timeouts.
+
+        :raises RuntimeError: if the broker has no fake clock.
+        """
+        if not self._has_fake_clock:
+            raise RuntimeError("the broker has no fake clock: override the fixture gateway_fake_clock to return True")
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(b"%f\n" % seconds)
+        self._child.stdin.flush()
+        if not any(line == b"advanced\n" for line in self._child.stdout):
+            raise RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
+
+    def pause(self) -> None:
+        """Stop the process until ``resume``: no client gets an answer, as on a machine that is too busy."""
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the process go on."""
+        self._child.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End the process."""
+        self.resume()
+        self._child.terminate()
+        try:
+            self._child.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _wait_until_ready(self) -> None:
+        """Read the listeners, which the broker prints in one write once it serves clients."""
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            words = line.decode(errors="replace").split()
+            if len(words) == 2 and words[0] in LISTENERS:
+                self.ports[words[0]] = int(words[1].rpartition(":")[2])
+            if len(self.ports) == len(LISTENERS):
+                return
+        raise RuntimeError(f"the broker does not start:\n{self._log.read_text(errors='replace')}")

@@ -1,0 +1,120 @@
+"""``with Gateway() as broker``: a broker for a test of any program, its faults and its assertions."""
+
+import time
+from collections.abc import Iterator
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ConnectionClosedByBroker
+
+from gateway.testing import Gateway, TestBroker
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def broker() -> Iterator[TestBroker]:
+    with Gateway() as broker:
+        yield broker
+
+
+def channel_of(broker: TestBroker) -> BlockingChannel:
+    return pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
+
+
+def test_each_block_has_a_virtual_host_and_the_next_one_starts_fast(broker: TestBroker) -> None:
+    channel_of(broker).queue_declare("q")
+    times = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        with Gateway() as other:
+            times.append(time.perf_counter() - begun)
+            assert other.process is broker.process
+            assert other.request("GET", "queues", other.vhost) == []
+    assert min(times) < 0.1
+    names = {vhost["name"] for vhost in broker.request("GET", "vhosts")}
+    assert other.vhost not in names
+    assert broker.vhost in names
+
+
+def test_other_settings_are_another_process(broker: TestBroker) -> None:
+    with Gateway(["amqp.heartbeat_s=7"]) as other:
+        assert other.process is not broker.process
+        assert other.request("GET", "settings", "amqp.heartbeat_s")["value"] == 7
+
+
+def test_each_protocol_has_a_url(broker: TestBroker) -> None:
+    ports = broker.process.ports
+    assert broker.amqp_url == f"amqp://guest:guest@127.0.0.1:{ports['amqp']}/{broker.vhost}"
+    assert broker.mqtt_url == f"mqtt://{broker.vhost}%3Aguest:guest@127.0.0.1:{ports['mqtt']}"
+    assert broker.stomp_url == f"stomp://guest:guest@127.0.0.1:{ports['stomp']}"
+    assert broker.web_mqtt_url == f"ws://127.0.0.1:{ports['web_mqtt']}/ws"
+    assert broker.web_stomp_url == f"ws://127.0.0.1:{ports['web_stomp']}/ws"
+    assert broker.management_url == f"http://guest:guest@127.0.0.1:{ports['management']}"
+
+
+def test_routes_are_asserted_without_publishing(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    channel.exchange_declare("e", "topic")
+    for queue, key in (("all", "#"), ("eu", "eu.*")):
+        channel.queue_declare(queue)
+        channel.queue_bind(queue, "e", key)
+    assert broker.routed("e", "eu.paid") == {"all", "eu"}
+    broker.assert_routed("e", "us.paid", "all")
+    with pytest.raises(AssertionError, match=r"'e' routes 'us.paid' to all, not to no queue"):
+        broker.assert_routed("e", "us.paid")
+    channel.exchange_declare("h", "headers")
+    channel.queue_bind("eu", "h", arguments={"x-match": "all", "region": "eu"})
+    broker.assert_routed("h", "", "eu", headers={"region": "eu"})
+    assert channel.queue_declare("all", passive=True).method.message_count == 0
+
+
+def test_connections_of_the_virtual_host_are_dropped(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    with Gateway() as other:
+        kept = channel_of(other)
+        assert wait_until(broker.drop_connections) == 1
+        with pytest.raises(ConnectionClosedByBroker):
+            channel.queue_declare("q")
+        assert kept.queue_declare("q").method.queue == "q"
+
+
+def test_a_paused_broker_confirms_later(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    channel.queue_declare("q")
+    confirmed: list[int] = []
+    connection = channel.connection
+    channel._impl.confirm_delivery(lambda frame: confirmed.append(frame.method.delivery_tag))
+    connection.process_data_events(1)
+    with broker.paused():
+        channel._impl.basic_publish("", "q", b"m")
+        connection.process_data_events(0.2)
+        assert confirmed == []
+    wait_until(lambda: connection.process_data_events(0.05) or confirmed)
+    assert confirmed == [1]
+
+
+def test_a_full_disk_blocks_publishers_until_the_block_ends(broker: TestBroker) -> None:
+    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
+    seen: list[str] = []
+    connection.add_on_connection_blocked_callback(lambda connection, frame: seen.append(frame.method.reason))
+    connection.add_on_connection_unblocked_callback(lambda connection, frame: seen.append("unblocked"))
+    channel = connection.channel()
+    channel.queue_declare("q")
+    with broker.full_disk():
+        channel.basic_publish("", "q", b"m")
+        wait_until(lambda: connection.process_data_events(0.05) or seen)
+        assert seen == ["low on disk"]
+    wait_until(lambda: connection.process_data_events(0.05) or len(seen) == 2)
+    assert seen[-1] == "unblocked"
+    wait_until(lambda: channel.queue_declare("q", passive=True).method.message_count == 1)
+
+
+def test_the_clock_moves_on_request() -> None:
+    with Gateway(fake_clock=True) as broker:
+        channel = channel_of(broker)
+        channel.confirm_delivery()
+        channel.queue_declare("q", arguments={"x-message-ttl": 3_600_000})
+        channel.basic_publish("", "q", b"m")
+        broker.advance(3600)
+        assert channel.queue_declare("q", passive=True).method.message_count == 0
