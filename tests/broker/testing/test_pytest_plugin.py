@@ -7,7 +7,7 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "plugins" / "testing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "plugins" / "testing.md"
 
 OUTSIDE = """
 import time
