@@ -20,7 +20,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "Tutorials": Part(
         "Learn by doing: each can be pasted from its top to its end.",
         {
-            "First steps": ("README.md", "docs/tutorial.md"),
+            "First steps": ("README.md", "docs/install.md", "docs/tutorial.md"),
             "Protocols": ("docs/protocols/amqp.md", "docs/protocols/mqtt.md", "docs/protocols/stomp.md"),
             "Plugins": (
                 "docs/plugins/exchange-type.md",
