@@ -27,6 +27,7 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/plugins/queue-feature.md",
                 "docs/plugins/interceptor.md",
                 "docs/plugins/operators.md",
+                "docs/plugins/io.md",
             ),
             "Examples": (
                 "examples/README.md",

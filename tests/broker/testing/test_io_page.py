@@ -1,0 +1,54 @@
+"""docs/plugins/io.md: the plugin posts failed logins from a thread."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pika
+import pytest
+from pika.exceptions import AMQPConnectionError
+
+from gateway.testing import Gateway
+from tests.waiting import wait_until
+
+PAGE = Path(__file__).parents[3] / "docs" / "plugins" / "io.md"
+
+
+@pytest.fixture
+def received() -> Iterator[tuple[str, list[bytes]]]:
+    """The URL of a web server, and the bodies that were posted to it."""
+    bodies: list[bytes] = []
+
+    class Requests(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Print nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Requests)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/reports", bodies
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_failed_login_is_posted(received: tuple[str, list[bytes]], tmp_path: Path) -> None:
+    url, bodies = received
+    plugins = tmp_path / "plugins"
+    plugins.mkdir(mode=0o700)
+    (code,) = re.findall(r"```python\n# webhook.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (plugins / "webhook.py").write_text(code)
+    with Gateway([f"plugins_dir={plugins}"]) as broker:
+        broker.enable("webhook", {"url": url, "timeout_s": 60})
+        with pytest.raises(AMQPConnectionError):
+            pika.BlockingConnection(pika.URLParameters(broker.amqp_url.replace("guest:guest", "mallory:wrong")))
+        wait_until(lambda: bodies)
+        assert bodies == [b'{"user": "mallory"}']
+        broker.request("DELETE", "plugins", broker.vhost, "webhook")
