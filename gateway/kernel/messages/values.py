@@ -28,9 +28,14 @@ _LARGEST_PLAIN_INTEGER: Final = 2**64
 _TEXT: Final = ("utf-8", "surrogatepass")
 
 
+#: The encoders of records and of keys: ``json.dumps`` makes one for each call with options.
+_RECORDS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_KEYS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
 def dumps(fields: dict[str, Value]) -> bytes:
     """Encode the fields of a record. :raises TypeError: if some value is not a ``Value``."""
-    return json.dumps(_to_json(fields), ensure_ascii=False, separators=(",", ":")).encode(*_TEXT)
+    return _RECORDS.encode(_to_json(fields)).encode(*_TEXT)
 
 
 def loads(data: bytes) -> dict[str, Value]:
@@ -49,7 +54,7 @@ def loads(data: bytes) -> dict[str, Value]:
 def dumps_key(key: Sequence[Value]) -> bytes:
     """Encode a key so that equal keys give equal bytes, whatever the order of their mappings."""
     plain = [_to_json(value) for value in key]
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(*_TEXT)
+    return _KEYS.encode(plain).encode(*_TEXT)
 
 
 def _to_json(value: Value) -> Json:

@@ -1,7 +1,7 @@
 """A tree of retained messages by the words of their routing keys, so that patterns are matched without a full scan."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.kernel.messages.message import Message
@@ -20,20 +20,21 @@ class RetainedMessage:
     """A retained message and its expiry: wall time in milliseconds, 0 for never.
 
     A transient one belongs to this run of the broker: it is not stored and counts for no limit. ``number`` grows with
-    each retained message.
+    each retained message. ``size`` is approximate, in bytes.
     """
 
     message: Message
     expires_at_ms: int
     is_transient: bool = False
     number: int = 0
+    size: int = field(init=False, compare=False, repr=False)
 
-    @property
-    def size(self) -> int:
-        """The approximate size in bytes."""
+    def __post_init__(self) -> None:
+        """Compute the size once: storing a message needs it twice, and that of the message it replaces."""
         message, key = self.message, self.message.routing_key
         levels = min(key.count(".") + 1, MOST_LEVELS)
-        return len(message.body) + len(message.header.raw) + len(key) + _OVERHEAD + levels * _LEVEL
+        size = len(message.body) + len(message.header.raw) + len(key) + _OVERHEAD + levels * _LEVEL
+        object.__setattr__(self, "size", size)
 
 
 class RetainedLevel:

@@ -1,6 +1,7 @@
 """The base of durable entities, which are put as a whole and removed by key, and the table of their kinds."""
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import ClassVar, Final, Self
 
 from gateway.kernel.messages.message import Value
@@ -32,13 +33,19 @@ class Entity:
     @property
     def key(self) -> tuple[Value, ...]:
         """The fields that identify the entity among those of its kind."""
-        return tuple(getattr(self, f.name) for f in fields(self)[: self.key_width])
+        return tuple([getattr(self, name) for name in _names_of(type(self))[: self.key_width]])
 
     def to_fields(self) -> dict[str, Value]:
         """Return the fields by name, ready for ``values.dumps``."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in _names_of(type(self))}
 
     @classmethod
     def from_fields(cls, values: dict[str, Value], version: int) -> Self:
         """Build an entity from fields of layout ``version``; a newer layout overrides this to upgrade older ones."""
         return cls(**values)
+
+
+@cache  # one entry for each kind
+def _names_of(kind: type[Entity]) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of entity."""
+    return tuple(field.name for field in fields(kind))
