@@ -1,7 +1,6 @@
 """The base of durable entities, which are put as a whole and removed by key, and the table of their kinds."""
 
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import ClassVar, Final, Self
 
 from gateway.kernel.messages.message import Value
@@ -45,7 +44,13 @@ class Entity:
         return cls(**values)
 
 
-@cache  # one entry for each kind
+#: The names of the fields of each kind of entity.
+_NAMES: Final[dict[type[Entity], tuple[str, ...]]] = {}
+
+
 def _names_of(kind: type[Entity]) -> tuple[str, ...]:
     """Return the names of the fields of a kind of entity."""
-    return tuple(field.name for field in fields(kind))
+    names = _NAMES.get(kind)
+    if names is None:
+        names = _NAMES[kind] = tuple(field.name for field in fields(kind))
+    return names
