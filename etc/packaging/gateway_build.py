@@ -13,15 +13,21 @@ from typing import Any
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403 - the hooks that stay as they are
 
-_COMPILER = ["mypy[mypyc]>=2.4", "setuptools>=70.1"]
-
 #: What pip passes on from its command line: a table, or None.
 Settings = Any
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return the further requirements of a wheel."""
-    return _COMPILER if _is_compiled() else []
+    """Return the further requirements of a wheel: those of the compiler, which reads the types of all dependencies."""
+    if not _is_compiled():
+        return []
+    import tomllib
+
+    with open("pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    compiler = ("mypy", "setuptools", "types-")
+    tools = [line for line in project["optional-dependencies"]["test-broker"] if line.startswith(compiler)]
+    return [*tools, *project["dependencies"]]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:

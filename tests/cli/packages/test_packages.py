@@ -92,6 +92,15 @@ def test_without_a_compiler_a_build_says_what_the_wheel_lacks(built: tuple[Path,
     assert "this wheel is Python source" in output
 
 
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_only_a_compiled_wheel_needs_a_compiler_and_the_types_of_dependencies(is_compiled: bool) -> None:
+    ask = "import sys; sys.path.insert(0, 'etc/packaging'); import gateway_build as build;"
+    asked = {"GATEWAY_COMPILE": "1"} if is_compiled else {}
+    output = run([sys.executable, "-c", ask + "print(build.get_requires_for_build_wheel())"], ROOT, **asked)
+    needed = ("mypy[mypyc]", "types-tabulate", "twisted", "pamqp")
+    assert [name in output for name in needed] == [is_compiled] * len(needed)
+
+
 def test_the_wheel_has_the_packages_and_files_of_the_checkout_and_no_others(built: tuple[Path, str]) -> None:
     names = set(zipfile.ZipFile(built[0]).namelist())
     shelves = ("", "protocols", "storage", "plugins", "pipeline")
