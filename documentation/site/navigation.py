@@ -59,6 +59,7 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/bridges.md",
             ),
             "Operate": (
+                "docs/install.md",
                 "docs/operations.md",
                 "docs/sizing.md",
                 "docs/monitoring.md",
