@@ -59,7 +59,6 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/bridges.md",
             ),
             "Operate": (
-                "docs/install.md",
                 "docs/operations.md",
                 "docs/sizing.md",
                 "docs/monitoring.md",
