@@ -43,7 +43,7 @@ def _list(options: Namespace) -> int:
 
 def _run(options: Namespace) -> int:
     """Run a job in this process."""
-    lacking = missing()
+    lacking = missing(options.arguments)
     if lacking is not None:
         return _lacking(lacking)
     from gateway_spark.jobs.running import main as run  # imports pyspark
@@ -57,6 +57,8 @@ def _submit(options: Namespace) -> int:
     if lacking is not None:
         return _lacking(lacking)
     where = read("--master", options.master, master)
+    if where.startswith("sc://"):
+        raise OptionError("spark-submit does not know sc://: use gateway pipeline run --master")
     return submit(BY_NAME[options.job], where, options.deploy_mode, options.conf, options.arguments)
 
 

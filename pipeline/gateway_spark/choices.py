@@ -17,7 +17,7 @@ _DURATION: Final = re.compile(r"(\d{1,18})\s*(ms|s|m|h|d)")
 #: The longest duration, a hundred years: Spark counts intervals in microseconds, and dates end in the year 9999.
 LONGEST_D: Final = 36_500
 _BROKER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s)://\S+")
+_MASTER: Final = re.compile(r"local(-cluster)?(\[[^]]+])?|yarn|(spark|k8s|sc)://\S+")
 
 
 def text(value: str) -> str:
@@ -84,7 +84,7 @@ def names(value: str) -> tuple[str, ...]:
 def master(value: str) -> str:
     """Parse Spark's master. For an invalid one, Spark would print the traceback of a Java program."""
     if _MASTER.fullmatch(value) is None:
-        raise ValueError("local[N], spark://host:port, yarn or k8s://...")
+        raise ValueError("local[N], spark://host:port, sc://host:port, yarn or k8s://...")
     return value
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -15,20 +16,28 @@ from typing import Final
 #: The packages of the extra, by import name.
 PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2")
 
+#: Further packages for Spark Connect.
+REMOTE_PACKAGES: Final = ("grpc", "grpc_status")
+
 LEAST_JAVA: Final = 17
 
 INSTALL_EXTRA: Final = "pip install 'gateway-broker[spark]' (in a checkout: pip install '.[spark]')"
 INSTALL_JAVA: Final = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
 
 
-def missing() -> str | None:
-    """Return the missing prerequisite in one line, or ``None``."""
+def missing(arguments: Sequence[str] = ()) -> str | None:
+    """Return the missing prerequisite of a job's command line in one line, or ``None``.
+
+    A server of Spark Connect has its own Java.
+    """
+    if any(word.removeprefix("--master=").startswith("sc://") for word in arguments):
+        return missing_packages(REMOTE_PACKAGES)
     return missing_packages() or missing_java()
 
 
-def missing_packages() -> str | None:
+def missing_packages(further: Sequence[str] = ()) -> str | None:
     """Return the missing packages and how to install them, or ``None``."""
-    absent = [name for name in PACKAGES if find_spec(name) is None]
+    absent = [name for name in (*PACKAGES, *further) if find_spec(name) is None]
     if absent:
         return f"the pipeline needs {', '.join(absent)}: {INSTALL_EXTRA}"
     return None

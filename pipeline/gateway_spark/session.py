@@ -11,6 +11,8 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from gateway_spark.remote import is_remote, remote_session
+
 DEFAULT_MASTER: Final = "local[2]"
 
 #: Spark's default of 200 partitions after each shuffle, one task each, takes seconds even for some thousand rows.
@@ -44,8 +46,11 @@ def session(application: str, master: str | None = None, settings: Mapping[str, 
     """Start a session, or return the running one, as in a notebook or under spark-submit.
 
     With ``master`` of ``None`` spark-submit chooses, and the default is ``local[2]``; ``settings`` override the
-    defaults.
+    defaults. A ``master`` of ``sc://host:port`` is a server of Spark Connect.
     """
+    if master is not None and is_remote(master):
+        _share_python()
+        return remote_session(application, master, COMMON, settings or {})
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     chosen = master or (None if submitted else DEFAULT_MASTER)
     builder = SparkSession.builder.appName(application)

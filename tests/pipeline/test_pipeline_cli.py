@@ -103,7 +103,7 @@ def test_submit_passes_the_file_and_its_options_to_spark_submit() -> None:
 
 def test_submit_refuses_an_invalid_master(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["submit", "--master", "host:7077", "rollup", "--field", "$.t"]) == 64
-    told = "option '--master' must be local[N], spark://host:port, yarn or k8s://..., not 'host:7077'"
+    told = "option '--master' must be local[N], spark://host:port, sc://host:port, yarn or k8s://..., not 'host:7077'"
     assert told in capsys.readouterr().err
 
 

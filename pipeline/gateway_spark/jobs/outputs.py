@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from gateway_spark.errors import OptionError
+from gateway_spark.errors import OptionError, PipelineError
 
 RUN_FILE: Final = "run.json"
 REPORT_FILE: Final = "report.html"
@@ -38,6 +38,10 @@ class Outputs:
         """Replace the table of this name; return its row count."""
         path, fresh, old = (self.directory / f"{name}{suffix}" for suffix in ("", ".new", ".old"))
         table.write.mode("overwrite").parquet(str(fresh))
+        if not fresh.is_dir():
+            raise PipelineError(
+                f"{fresh} is not here, though Spark has written it: --out must be on a shared file system"
+            )
         shutil.rmtree(old, ignore_errors=True)
         if path.exists():
             path.rename(old)

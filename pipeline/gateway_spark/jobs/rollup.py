@@ -22,6 +22,7 @@ from gateway_spark.jobs.running import main
 from gateway_spark.jobs.streaming import OBSERVED, BatchCounts, run_query
 from gateway_spark.jobs.updates import Updates, places_in
 from gateway_spark.jobs.words import delay, field, fields, interval, micros_of, name, require_labels, share
+from gateway_spark.remote import is_remote
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import PageSection, ResultTables
 from gateway_spark.status import batch_done
@@ -111,8 +112,15 @@ def _follow(run: JobRun) -> JobOutcome:
         if run.options.continuous:
             run.conclude(late.outcome(batch))
 
+    def conclude() -> None:
+        if run.options.continuous and updates.has_parts():
+            run.conclude(late.outcome())
+
     results = windows_of(inputs.message_stream(run), run.options, run.options.watermark, OBSERVED)
-    run_query(results, write, run.options, run.progress, late.counts, late.is_over)
+    if is_remote(run.options.master):  # the server calls the function, in a process without our state
+        run_query(results, updates.write, run.options, run.progress, late.counts, late.is_over, conclude)
+    else:
+        run_query(results, write, run.options, run.progress, late.counts, late.is_over)
     return late.outcome()
 
 

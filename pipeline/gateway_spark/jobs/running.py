@@ -1,6 +1,7 @@
 """The run of a job from its command line to its report, for the CLI, spark-submit and tests."""
 
 import logging
+import re
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -18,9 +19,10 @@ from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
 from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.progress import ProgressPrinter
 from gateway_spark.jobs.reporting import write_report
-from gateway_spark.jobs.stages import tasks_in_words
+from gateway_spark.jobs.stages import tasks_of
 from gateway_spark.jobs.words import duration_s, master
 from gateway_spark.masters import require_master
+from gateway_spark.remote import is_remote, shown
 from gateway_spark.session import session
 from gateway_spark.usage import USAGE, UsageParser
 
@@ -29,6 +31,15 @@ FAILED: Final = 1
 SPARKS_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 INTERRUPTED: Final = 130
+
+#: An error of ours in a line of a traceback, or in that of a server.
+_OURS: Final = re.compile(r"(?:^|: )gateway_spark\.errors\.\w+: (.+)")
+
+#: The reason in an error of gRPC, which Spark passes on as it is if the server refuses the connection.
+_OF_SERVER: Final = re.compile(r'details = "(.+)"')
+
+#: Error of a server whose Python has no installation of ours.
+_NOT_INSTALLED: Final = "No module named 'gateway_spark'"
 
 #: Options that are not written to ``run.json``; the location of a password is private.
 _SECRET: Final = frozenset({"password_file", "password_env", "option", "conf"})
@@ -62,7 +73,10 @@ def parser_of(job: Job) -> ArgumentParser:
     group = parser.add_argument_group("the run")
     group.add_argument("--out", type=Path, metavar="DIR", help="directory of the results (default: pipeline/JOB)")
     group.add_argument(
-        "--master", type=master, metavar="URL", help="local[N], spark://host:port ... (default: local[2])"
+        "--master",
+        type=master,
+        metavar="URL",
+        help="local[N], spark://host:port, sc://host:port ... (default: local[2])",
     )
     group.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark (repeat)")
     when = group.add_mutually_exclusive_group()
@@ -82,6 +96,7 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
     progress.say(f"{job.name}: starting Spark")
     with progress.waiting(lambda: "Spark is starting"):
         spark = session(f"gateway {job.name}", options.master, settings)
+        tasks_in_words = tasks_of(spark, is_remote=is_remote(options.master))
     progress.say(f"Spark {spark.version} has started")
     while True:
         started = datetime.now(UTC)
@@ -89,7 +104,7 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
         def conclude(outcome: JobOutcome, started: datetime = started) -> None:
             _conclude(job, options, outputs, progress, outcome, started)
 
-        with progress.waiting(lambda: tasks_in_words(spark)):
+        with progress.waiting(tasks_in_words):
             outcome = job.perform(JobRun(spark, options, outputs, progress, conclude))
         conclude(outcome)
         if outcome.failure is not None:
@@ -119,6 +134,8 @@ def _conclude(
 
 def _noted(job: Job, options: Namespace, outcome: JobOutcome, started: datetime) -> Mapping[str, Any]:
     given = {name: value for name, value in vars(options).items() if value not in (None, [], False)}
+    if options.master is not None:
+        given["master"] = shown(options.master)
     return {
         "job": job.name,
         "started": started.isoformat(timespec="seconds"),
@@ -159,7 +176,10 @@ def _failed(error: Exception, code: int) -> int:
 def reason_of(error: Exception) -> str:
     """Return the cause of an error in one line: the worker's own exception, without Spark's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line.partition(": ")[2] for line in lines if line.startswith("gateway_spark.errors.")]
+    if any(_NOT_INSTALLED in line for line in lines):
+        return "the server's Python has no gateway_spark, which jobs that follow a stream need: install it there"
+    of_server = [found[1] for line in lines if (found := _OF_SERVER.fullmatch(line)) is not None]
+    ours = [found[1] for line in lines if (found := _OURS.search(line)) is not None]
     causes = [line.partition(": ")[2] for line in lines if line.startswith("Caused by: ")][-1:]
     of_java = [line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling")]
-    return (ours or causes or of_java or [type(error).__name__])[0]
+    return (ours or of_server or causes or of_java or [type(error).__name__])[0]

@@ -1,6 +1,15 @@
 """The running tasks of Spark, in words."""
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
+
+from gateway_spark.remote import RemoteTasks
+
+
+def tasks_of(spark: SparkSession, *, is_remote: bool) -> Callable[[], str]:
+    """Return a function that describes the running tasks of a session."""
+    return RemoteTasks(spark).in_words if is_remote else lambda: tasks_in_words(spark)
 
 
 def tasks_in_words(spark: SparkSession) -> str:

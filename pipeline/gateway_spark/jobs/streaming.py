@@ -2,11 +2,11 @@
 
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway_spark.jobs.interruption import noted_interrupts
@@ -49,8 +49,17 @@ class BatchCounts:
         batch, metrics = progress["batchId"], progress["observedMetrics"].get(OBSERVED)
         is_new = batch not in self._observed_by_batch
         if metrics is not None:
-            self._observed_by_batch[batch] = Observed(metrics["places"], metrics["timeless"])
+            row = _by_name(metrics)
+            self._observed_by_batch[batch] = Observed(row["places"], row["timeless"])
         return is_new
+
+
+def _by_name(metrics: Row) -> Mapping[str, Any]:
+    """Return metrics by name. Those of Spark Connect are a row of the values, and of the schema with the names."""
+    fields = metrics.asDict()
+    if fields.keys() != {"values", "schema"}:
+        return fields
+    return dict(zip((field["name"] for field in fields["schema"]["fields"]), fields["values"], strict=True))
 
 
 def run_query(
@@ -60,10 +69,13 @@ def run_query(
     progress: ProgressPrinter,
     counts: BatchCounts,
     is_over: Callable[[], bool],
+    after_batch: Callable[[], None] = lambda: None,
 ) -> None:
     """Run a query in update mode: to the present end, or with ``--continuous`` until it is interrupted or over.
 
     If the driver was killed before Spark recorded the end of a batch, ``write`` gets it again with the same number.
+    With Spark Connect it runs in a process of the server. ``after_batch`` is called here once further batches have
+    ended.
     """
     writer = results.writeStream.outputMode("update").foreachBatch(write)
     if options.checkpoint is not None:
@@ -77,7 +89,8 @@ def run_query(
         query = writer.trigger(**trigger).start()
         try:
             while not interruption.is_asked and not is_over() and not query.awaitTermination(LOOK_S):
-                _look(query, counts, progress)
+                if _look(query, counts, progress):
+                    after_batch()
             _end_batch(query)
             _look(query, counts, progress)
         finally:
@@ -96,9 +109,13 @@ def _last_batch(query: StreamingQuery) -> int | None:
     return None if last is None else int(last["batchId"])
 
 
-def _look(query: StreamingQuery, counts: BatchCounts, progress: ProgressPrinter) -> None:
-    """Report the progress of the query since the last check."""
+def _look(query: StreamingQuery, counts: BatchCounts, progress: ProgressPrinter) -> bool:
+    """Report the progress of the query since the last check; return whether there are further batches."""
+    is_further = False
     for batch in query.recentProgress:
-        if counts.see(batch) and batch["numInputRows"]:
+        is_new = counts.see(batch)
+        is_further = is_further or is_new
+        if is_new and batch["numInputRows"]:
             rate = batch.get("processedRowsPerSecond") or 0.0
             progress.say(f"batch {batch['batchId']}: {batch['numInputRows']} messages, {rate:,.0f} a second")
+    return is_further

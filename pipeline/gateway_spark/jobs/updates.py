@@ -84,6 +84,10 @@ class Updates:
         if is_fold:
             self._forget(batch - FOLD)
 
+    def has_parts(self) -> bool:
+        """Return whether a batch was written."""
+        return bool(self._numbers())
+
     def latest(self, spark: SparkSession) -> DataFrame | None:
         """Return all windows with their latest values, or ``None`` if there are none."""
         written = self._outputs.read(spark, UPDATES)

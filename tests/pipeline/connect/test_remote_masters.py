@@ -1,0 +1,52 @@
+"""A server of Spark Connect as the master: mistakes that need no server."""
+
+import pyspark
+import pytest
+
+from gateway_spark import prerequisites
+from gateway_spark.__main__ import main
+from gateway_spark.errors import OptionError, PipelineError, Unreachable
+from gateway_spark.masters import require_master
+from gateway_spark.remote import require_version, shown
+from tests.ports import free_port
+
+
+def test_an_absent_server_is_named_without_its_token() -> None:
+    port = free_port()
+    with pytest.raises(Unreachable, match=f"^no Spark Connect server answers at sc://127.0.0.1:{port}$"):
+        require_master(f"sc://127.0.0.1:{port}/;token=secret")
+
+
+@pytest.mark.parametrize("url", ["sc://", "sc://a b", "sc://host:port", "sc://host:1/path"])
+def test_an_invalid_url_is_refused(url: str) -> None:
+    with pytest.raises(OptionError, match="option '--master' must be sc://host:port/;name=value, not 'sc://"):
+        require_master(url)
+
+
+def test_a_token_is_not_shown() -> None:
+    assert shown("sc://host:1/;token=secret") == "sc://host:1"
+    assert shown("spark://host:1") == "spark://host:1"
+
+
+def test_a_server_of_another_version_is_refused() -> None:
+    require_version(pyspark.__version__)
+    with pytest.raises(PipelineError, match=r"^the server has Spark 3\.5\.1, and PySpark here is .*: install the same"):
+        require_version("3.5.1")
+
+
+def test_a_remote_run_needs_further_packages_and_no_java(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = prerequisites.find_spec
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    for words in (["--master", "sc://127.0.0.1:1"], ["--master=sc://127.0.0.1:1"]):
+        assert prerequisites.missing(words) is None
+        with monkeypatch.context() as patched:
+            patched.setattr(prerequisites, "find_spec", lambda name: None if name == "grpc" else real(name))
+            assert main(["run", "rollup", *words]) == 69
+        assert capsys.readouterr().err.startswith("gateway pipeline: the pipeline needs grpc: pip install")
+
+
+def test_spark_submit_does_not_know_such_a_master(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--master", "sc://host:1", "rollup", "--field", "$.t"]) == 64
+    assert "spark-submit does not know sc://: use gateway pipeline run --master" in capsys.readouterr().err
