@@ -141,6 +141,7 @@ format: $(VENV)/.tested ## put the code into its usual form
 bench: $(BUILT) ## compare speed with RabbitMQ and Mosquitto on this machine; make bench ARGS="--only expired" measures a part
 	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.load $(ARGS)
 	@$(if $(ARGS),,$(WITH_COMPILED) $(BIN)/python -m benchmarks.lag)
+	@$(if $(ARGS),,$(WITH_COMPILED) $(BIN)/python -m benchmarks.curves --output build/curves)
 
 lag: $(BUILT) ## measure how long innocent clients wait while others flood; make lag ARGS="--only purge --explain" measures a part
 	@$(WITH_COMPILED) $(BIN)/python -m benchmarks.lag $(ARGS)

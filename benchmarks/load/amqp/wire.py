@@ -15,6 +15,9 @@ FRAME_END: Final = 0xCE
 #: Bytes around a frame's payload: type, channel and size before it, frame-end after it.
 FRAME_HEAD, FRAME_OVERHEAD = 7, 8
 
+#: The largest body of one frame, with the frame size that brokers offer (131,072).
+BODY_LIMIT: Final = 131_072 - FRAME_OVERHEAD
+
 #: Every measured connection uses this channel.
 CHANNEL: Final = 1
 
@@ -65,7 +68,10 @@ def publish(
     correlation_id: str | None = None,
     headers: Mapping[str, str | int] | None = None,
 ) -> bytes:
-    """Build the three frames of one basic.publish with a delivery mode and optional properties."""
+    """Build the frames of one basic.publish with a delivery mode and optional properties.
+
+    A body larger than ``BODY_LIMIT`` is cut into frames of that size.
+    """
     arguments = struct.pack(">H", 0) + short_string(exchange) + short_string(routing_key) + b"\x00"
     flags, properties = DELIVERY_MODE, bytes([2 if persistent else 1])
     if headers:
@@ -75,7 +81,9 @@ def publish(
     if correlation_id is not None:
         flags, properties = flags | CORRELATION_ID, properties + short_string(correlation_id)
     header = struct.pack(">HHQH", 60, 0, len(body), flags) + properties
-    return method(60, 40, arguments) + frame(HEADER, CHANNEL, header) + frame(BODY, CHANNEL, body)
+    pieces = [body[at : at + BODY_LIMIT] for at in range(0, len(body), BODY_LIMIT)] or [body]
+    bodies = b"".join(frame(BODY, CHANNEL, piece) for piece in pieces)
+    return method(60, 40, arguments) + frame(HEADER, CHANNEL, header) + bodies
 
 
 def acks(first_tag: int, step: int, count: int, *, multiple: bool) -> bytearray:
