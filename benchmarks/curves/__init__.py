@@ -1,1 +1,1 @@
-"""How the cost of a message and the memory grow: one curve for each dimension, with its plot."""
+"""Curves of the cost of a message and of memory, one for each dimension, with plots."""

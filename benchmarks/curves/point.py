@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was measured at one size ``at``: messages a second, CPU of the broker in microseconds a message.
+    """Figures at one size ``at``: messages a second, and CPU of the broker in microseconds a message.
 
     ``resident_bytes`` is the broker's memory before the messages, with all that ``at`` counts.
     """
