@@ -193,11 +193,11 @@ pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archi
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
 
 docs: $(VENV)/.installed ## write etc/gateway.toml, man pages, completion files and the reference pages of docs/ anew from the code
-	@$(BIN)/python -m documentation.reference.writing
+	@$(BIN)/python -m docs.tools.reference.writing
 	@$(BIN)/python -m gateway.cli.manual
 
 site: $(VENV)/.sited ## build the documentation as a site in build/site; make site ARGS="--out DIR" writes it there
-	@$(BIN)/python -m documentation.site.building $(ARGS)
+	@$(BIN)/python -m docs.tools.site.building $(ARGS)
 
 constraints: $(VENV)/.tested ## take the newest version of each dependency, and write them all into constraints.txt
 	@$(PIP) install --upgrade --upgrade-strategy eager --editable '.[test]' </dev/null

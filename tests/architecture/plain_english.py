@@ -31,7 +31,7 @@ _QUAINT: Final = re.compile(
 
 #: The folders and files checked by default.
 PLACES: Final = [
-    "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "documentation", "tests", "docs",
+    "gateway", "protocols", "storage", "plugins", "pipeline", "benchmarks", "tests", "docs",
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
 ]  # fmt: skip
 

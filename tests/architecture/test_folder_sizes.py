@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TOPS = (
     *("gateway", "protocols", "storage", "plugins", "pipeline"),
-    *("tests", "benchmarks", "docs", "etc", "examples", "documentation"),
+    *("tests", "benchmarks", "docs", "etc", "examples"),
 )
 
 #: The lines of a screen.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from documentation.site.navigation import PARTS
+from docs.tools.site.navigation import PARTS
 from tests.interop.pages.blocks import PAGES, ROOT
 
 
@@ -10,4 +10,4 @@ def test_each_page_is_in_one_part() -> None:
     count = Counter(page for part in PARTS.values() for page in part.pages)
     assert [page for page, times in count.items() if times > 1] == []
     missing = {str(page.relative_to(ROOT)) for page in PAGES} - count.keys()
-    assert not missing, "add these pages to PARTS in documentation/site/navigation.py"
+    assert not missing, "add these pages to PARTS in docs/tools/site/navigation.py"

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from documentation.reference.arguments import OTHER_NAMES
-from documentation.reference.error_texts import TOPS, text_of
-from documentation.reference.errors import ADVICE
-from documentation.reference.writing import PAGES
+from docs.tools.reference.arguments import OTHER_NAMES
+from docs.tools.reference.error_texts import TOPS, text_of
+from docs.tools.reference.errors import ADVICE
+from docs.tools.reference.writing import PAGES
 from gateway.kernel.settings.queue_arguments import QUEUE_ARGUMENTS
 from gateway_mqtt.codec.reasons import REFUSALS
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from documentation.site import navigation, staging
-from documentation.site.building import SiteError, build, loaded_from_elsewhere
-from documentation.site.navigation import PARTS, Part
-from documentation.site.staging import with_links_to_files
+from docs.tools.site import navigation, staging
+from docs.tools.site.building import SiteError, build, loaded_from_elsewhere
+from docs.tools.site.navigation import PARTS, Part
+from docs.tools.site.staging import with_links_to_files
 
 
 @pytest.mark.timeout(600)  # 13 s of a processor that others use, too

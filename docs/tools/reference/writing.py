@@ -1,14 +1,14 @@
-"""The pages of the reference, and their writing: ``python -m documentation.reference.writing``."""
+"""The pages of the reference, and their writing: ``python -m docs.tools.reference.writing``."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from documentation.reference import arguments, commands, errors, hooks, http_paths
+from docs.tools.reference import arguments, commands, errors, hooks, http_paths
 from gateway.config.writing import write_files
 from gateway.management.metrics import documenting
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 
 #: What returns each page, by its path.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {

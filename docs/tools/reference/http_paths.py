@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from documentation.reference.table import NOTE, code, table
+from docs.tools.reference.table import NOTE, code, table
 from gateway.management.openapi.document import document
 from gateway.management.resources.table import ROUTES
 

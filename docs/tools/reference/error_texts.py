@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOPS = ("gateway", "protocols", "storage", "plugins")
 
 

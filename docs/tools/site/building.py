@@ -1,4 +1,4 @@
-"""Building of the site: ``make site``, or ``python -m documentation.site.building --out DIR``."""
+"""Building of the site: ``make site``, or ``python -m docs.tools.site.building --out DIR``."""
 
 import argparse
 import re
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from documentation.site.staging import stage
+from docs.tools.site.staging import stage
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 
 #: What a browser loads for a page by itself: scripts, styles, fonts and images.
 _LOADED: Final = re.compile(
@@ -48,7 +48,7 @@ def loaded_from_elsewhere(out: Path) -> Iterator[str]:
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m documentation.site.building", description="Build the site.")
+    parser = argparse.ArgumentParser(prog="python -m docs.tools.site.building", description="Build the site.")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="the directory to write")
     out: Path = parser.parse_args().out
     try:

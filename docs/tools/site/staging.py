@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from documentation.site.navigation import PARTS, front_page
+from docs.tools.site.navigation import PARTS, front_page
 
 #: Folders with a page for each entry, whose list is generated: the title of the list.
 LISTED: Final = {"docs/adr": "Decisions", "benchmarks/results": "Measurements"}

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from documentation.reference.error_texts import error_texts
-from documentation.reference.table import NOTE, code, table
+from docs.tools.reference.error_texts import error_texts
+from docs.tools.reference.table import NOTE, code, table
 from gateway.kernel import errors
 from gateway.kernel.errors import GatewayError, Refused
 from gateway.management.http.errors import STATUSES

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from documentation.reference.table import NOTE, code, table
+from docs.tools.reference.table import NOTE, code, table
 from gateway.kernel.settings.policy_checks import KEYS, OBSOLETE, OPERATOR_KEYS
 from gateway.kernel.settings.queue_arguments import ANY, QUEUE_ARGUMENTS
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from documentation.reference.table import NOTE, code, table
+from docs.tools.reference.table import NOTE, code, table
 from gateway.cli import main as gateway_program
 from gateway.cli.ctl import main as ctl_program
 from gateway.cli.ctl.examples import EXAMPLES as CTL_EXAMPLES

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from documentation.reference.table import NOTE, code, from_docstring, table
+from docs.tools.reference.table import NOTE, code, from_docstring, table
 from gateway import api, hookspecs, testing
 
 _HEAD: Final = f"""\
