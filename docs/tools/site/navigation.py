@@ -105,7 +105,13 @@ PARTS: Final[Mapping[str, Part]] = {
     "Explanation": Part(
         "Understand why.",
         {
-            "The broker": ("docs/architecture.md", "docs/storage.md", "docs/glossary.md", "docs/comparison.md"),
+            "The broker": (
+                "docs/architecture.md",
+                "docs/guarantees.md",
+                "docs/storage.md",
+                "docs/glossary.md",
+                "docs/comparison.md",
+            ),
             "How it is tested": ("docs/simulation.md", "docs/fuzzing.md", "tests/README.md"),
             "Measurements": ("benchmarks/README.md", "benchmarks/results/index.md"),
             "The project": ("CONTRIBUTING.md", "CHANGELOG.md", "docs/adr/index.md"),
