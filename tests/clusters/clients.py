@@ -20,10 +20,11 @@ PATIENCE_S: Final = 6.0
 
 _PAUSE_S: Final = 0.1
 
-_WINDOW: Final = 10
+#: Messages of a publisher that wait for their confirms, at most.
+WINDOW: Final = 10
 
 #: A publisher is so many messages ahead of its taker at most, and then looks again after a while, in seconds.
-_MOST_AHEAD: Final = 300
+MOST_AHEAD: Final = 300
 _BEHIND_S: Final = 0.02
 
 _PREFETCH: Final = 50
@@ -115,9 +116,9 @@ class Publisher(Client):
     @property
     def has_room(self) -> bool:
         """Whether another message may be sent."""
-        if len(self.waiting) >= _WINDOW or self._is_over.is_set():
+        if len(self.waiting) >= WINDOW or self._is_over.is_set():
             return False
-        is_ahead = self.sent - self.come() >= _MOST_AHEAD
+        is_ahead = self.sent - self.come() >= MOST_AHEAD
         if is_ahead and not self.waiting:
             self._is_over.wait(_BEHIND_S)
         return not is_ahead

@@ -244,10 +244,16 @@ def test_a_slow_leader_of_the_log_is_replaced_and_a_slow_follower_is_not(
         lambda: parted.log_leader() is not slow, lambda: f"{slow.name} still leads\n{parted.logs()}", timeout_s=60
     )
     assert took_s <= MOVED_S
-    leader = parted.log_leader()
+    asked = _requests_for_another_leader(parted)
+    assert asked > 0
     accounting.goes_on(200)
     time.sleep(MOVED_S)
-    assert parted.log_leader() is leader, "a slow follower changed the leader"
+    assert _requests_for_another_leader(parted) == asked, "a slow follower was taken for a slow leader"
     network.heal()
     accounting.finish()
     print(f"another server leads after {took_s:.1f} s")
+
+
+def _requests_for_another_leader(cluster: GatewayCluster) -> int:
+    """Return how often nodes asked the engine for another leader of the log; a busy engine may elect one by itself."""
+    return sum(node.log.count("its leader is asked to step down") for node in cluster.nodes)

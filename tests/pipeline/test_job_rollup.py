@@ -257,7 +257,10 @@ NO_WORDS = [
     (["--window", "99999999999 weeks"], "it must be at most 36500d, not '99999999999 weeks'"),
     (["--watermark", "1 month"], "it must be a number with ms, s, m, h or d, such as 15m, not '1 month'"),
     (["--since", "yesterday"], "it must be milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"),
-    (["--master", "spark:7077"], "it must be local[N], spark://host:port, yarn or k8s://..., not 'spark:7077'"),
+    (
+        ["--master", "spark:7077"],
+        "it must be local[N], spark://host:port, sc://host:port, yarn or k8s://..., not 'spark:7077'",
+    ),
 ]
 
 
