@@ -72,6 +72,10 @@ class DescriptorCheck:
         return free == 0
 
 
+#: The check of the process: all listeners take from the same descriptors, and only one may be ahead of the checks.
+_check: Final = DescriptorCheck()
+
+
 class DescriptorGate(Factory):
     """Wraps the factory of a listener, and refuses connections while descriptors are short."""
 
@@ -86,7 +90,7 @@ class DescriptorGate(Factory):
     ) -> None:
         self._name = name
         self._behind = behind
-        self._are_short = are_short or DescriptorCheck()
+        self._are_short = are_short or _check
         self._limit = limit or RateLimit(1, _LOG_INTERVAL_S)
 
     def doStart(self) -> None:  # noqa: N802 - Twisted's name

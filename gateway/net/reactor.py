@@ -50,17 +50,33 @@ class ThrottledPort(StandardPort):
         self.numberAccepts = 2 * expected
 
     def _serve(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
+        """Serve a connection. An error ends it alone: one that reached Twisted's loop would close the port."""
+        try:
+            transport = self._transport(connection, address)
+        except Exception:
+            _log.failure("error before the start of a connection")
+            transport = None
+        if transport is None:
+            connection.close()
+            return
+        try:
+            transport.protocol.makeConnection(transport)
+        except Exception:
+            _log.failure("error at the start of a connection")
+            transport.abortConnection()
+
+    def _transport(self, connection: socket.socket, address: tuple[Any, ...]) -> Any:  # Any: Twisted's
+        """Return the transport of a connection with its protocol; ``None`` if the factory refuses it."""
         if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
             numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
             address = (socket.getnameinfo(address, numeric)[0], *address[1:])
         factory: Any = self.factory  # Any: Twisted's interfaces are not types
         protocol = factory.buildProtocol(self.address_of(address))
         if protocol is None:
-            connection.close()
-            return
+            return None
         number = self.sessionno
         self.sessionno = number + 1
-        protocol.makeConnection(ServerTransport(connection, protocol, address, self, number, self.reactor))
+        return ServerTransport(connection, protocol, address, self, number, self.reactor)
 
 
 class TurnReactor(StandardReactor):

@@ -75,6 +75,7 @@ class Turn:
         self._gathering: list[TurnParticipant] = []
         self._gathers_until_s = 0.0
         self._held: deque[TurnParticipant] = deque()
+        self._will_go_on = False
         self.budget = journal.budget
         self.is_scheduled = False
 
@@ -93,7 +94,12 @@ class Turn:
     def hold(self, participant: TurnParticipant) -> None:
         """Let this participant ``go_on`` in later turns. Call it once per participant."""
         self._held.append(participant)
-        if len(self._held) == 1:
+        self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        """Schedule ``go_on`` once, whoever holds a participant meanwhile."""
+        if not self._will_go_on:
+            self._will_go_on = True
             self._schedule.go_on_soon(self)
 
     @property
@@ -114,6 +120,7 @@ class Turn:
 
         They are served after all others: a connection with little input waits for one of their budgets at most.
         """
+        self._will_go_on = False
         held, budget = self._held, self.budget
         awake, self._awake = self._awake, []
         now_s = budget.monotonic_s()
@@ -136,7 +143,7 @@ class Turn:
         budget.renew()
         self._gather(self._gathering + self._awake, awake, now_s)
         if held:
-            self._schedule.go_on_soon(self)
+            self._go_on_soon()
         if self._awake or self._journal.has_begun:
             self.touch()
 

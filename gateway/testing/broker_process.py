@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
+from threading import Timer
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ HOST: Final = "127.0.0.1"
 LISTENERS: Final = ("amqp", "management", "prometheus", "mqtt", "web_mqtt", "stomp", "web_stomp")
 USER: Final = "guest"
 _STOP_TIMEOUT_S: Final = 10.0
+_START_TIMEOUT_S: Final = 60.0
 
 
 class BrokerProcess:
@@ -37,7 +39,17 @@ class BrokerProcess:
             self._child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log)
         self.ports: dict[str, int] = {}
         self._numbers = count(1)
-        self._wait_until_ready()
+        try:
+            self._wait_until_ready()
+        except BaseException:  # an interrupt, too, leaves no broker
+            self._child.kill()
+            self._child.wait()
+            raise
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._child.poll() is None
 
     def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
         """Send a request to the management API; return the JSON of the answer, ``None`` if it has none.
@@ -100,12 +112,22 @@ class BrokerProcess:
                 pipe.close()
 
     def _wait_until_ready(self) -> None:
-        """Read the listeners, which the broker prints in one write once it serves clients."""
+        """Read the listeners, which the broker prints in one write once it serves clients; other lines follow them.
+
+        :raises RuntimeError: if it ends, or takes longer than a minute.
+        """
         assert self._child.stdout is not None
-        for line in self._child.stdout:
-            words = line.decode(errors="replace").split()
-            if len(words) == 2 and words[0] in LISTENERS:
-                self.ports[words[0]] = int(words[1].rpartition(":")[2])
-            if len(self.ports) == len(LISTENERS):
-                return
+        limit = Timer(_START_TIMEOUT_S, self._child.kill)
+        limit.daemon = True
+        limit.start()
+        try:
+            for line in self._child.stdout:
+                words = line.decode(errors="replace").split()
+                port = words[-1].rpartition(":")[2] if len(words) == 2 else ""
+                if port.isdigit():
+                    self.ports[words[0]] = int(port)
+                elif self.ports:
+                    return
+        finally:
+            limit.cancel()
         raise RuntimeError(f"the broker does not start:\n{self._log.read_text(errors='replace')}")

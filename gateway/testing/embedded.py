@@ -30,7 +30,9 @@ class Gateway:
     def __enter__(self) -> TestBroker:
         """Return the broker. :raises RuntimeError: if it does not start, with its log."""
         with _lock:
-            process = _processes.get(self._key) or _started(self._key)
+            process = _processes.get(self._key)
+            if process is None or not process.is_running:  # a broker that a test killed is replaced
+                process = _started(self._key)
             self._broker = TestBroker(process, process.new_vhost())
         return self._broker
 

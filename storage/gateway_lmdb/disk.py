@@ -171,9 +171,23 @@ def owner_of(path: Path) -> int | None:
     except OSError:
         return None
     for fields in map(str.split, locks):  # such as "1: FLOCK ADVISORY WRITE 2689 08:01:1442 0 EOF"
-        if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode):
+        if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode) and _may_hold(int(fields[4]), path):
             return int(fields[4])
     return None
+
+
+def _may_hold(process_id: int, path: Path) -> bool:
+    """Return whether a process has the lock file of a store open, as far as the system shows it.
+
+    Another file system may have a file of the same number. A process outside of the container has the number 0.
+    """
+    try:
+        files = [os.readlink(each) for each in Path(f"/proc/{process_id}/fd").iterdir()]
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return str((path / _LOCK_FILE).resolve()) in files
 
 
 class SystemDisk:

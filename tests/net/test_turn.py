@@ -288,3 +288,43 @@ def test_output_of_other_input_is_not_gathered() -> None:
     del events[:]
     events.turn.end()
     assert events == ["journal", "innocent.flush"]
+
+
+class Releasing(turns.TurnParticipant):
+    """A participant whose share lets another one go on."""
+
+    def __init__(self, turn: Turn, other: turns.TurnParticipant) -> None:
+        self._turn = turn
+        self._other = other
+
+    def go_on(self) -> bool:
+        self._turn.hold(self._other)
+        return False
+
+    def flush(self) -> None:
+        pass
+
+
+class Working(turns.TurnParticipant):
+    """A participant that always needs another share."""
+
+    def __init__(self) -> None:
+        self.shares = 0
+
+    def go_on(self) -> bool:
+        self.shares += 1
+        return True
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_participant_that_is_held_in_the_share_of_another_one_gets_one_share_of_each_turn() -> None:
+    events = Events()
+    working = Working()
+    events.turn.hold(Releasing(events.turn, working))
+    for turn in range(5):
+        busy, events.schedule.busy = events.schedule.busy, []
+        assert busy == [events.turn]
+        events.turn.go_on()
+        assert working.shares == turn

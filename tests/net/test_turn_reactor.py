@@ -4,6 +4,8 @@ import subprocess
 import sys
 from textwrap import dedent
 
+import pytest
+
 PRELUDE = """
     import sys
     from gateway.net.reactor import install
@@ -198,7 +200,7 @@ def test_a_stop_notifies_all_closed_connections() -> None:
 def test_a_listener_accepts_a_few_connections_in_each_turn() -> None:
     turns = run("""
         import socket
-        from gateway.net.loop import MOST_NEWCOMERS
+        from gateway.net.loop import MOST_ACCEPTED
         newcomers, turns = [], []
         class Serving(Protocol):
             def connectionMade(self):
@@ -209,7 +211,7 @@ def test_a_listener_accepts_a_few_connections_in_each_turn() -> None:
             turns.append(len(newcomers))
             newcomers.clear()
             if sum(turns) == len(clients):
-                say(MOST_NEWCOMERS)
+                say(MOST_ACCEPTED)
                 for turn in turns:
                     say(turn)
                 reactor.stop()
@@ -301,6 +303,37 @@ def test_after_an_error_of_an_accept_later_connections_are_served() -> None:
         )[0]
         == "hello from 127.0.0.1 at 127.0.0.1"
     )
+
+
+@pytest.mark.parametrize("error", ["RuntimeError", "OSError", "MemoryError"])
+@pytest.mark.parametrize("place", ["buildProtocol", "connectionMade"])
+def test_an_error_of_one_connection_closes_that_one_and_not_the_port(place: str, error: str) -> None:
+    script = """
+        class Serving(Protocol):
+            def connectionMade(self): broken("connectionMade")
+            def dataReceived(self, data):
+                say(f"{data.decode()}, the port is open: {listening.connected}")
+                reactor.stop()
+        class Breaking(Factory):
+            protocol = Serving
+            def buildProtocol(self, address):
+                broken("buildProtocol")
+                return super().buildProtocol(address)
+        errors = [PLACE]
+        def broken(place):
+            if place in errors:
+                errors.remove(place)
+                raise ERROR("broken")
+        class Refused(Client):
+            def connectionLost(self, reason):
+                say("refused")
+                connect(listening, Client())
+        listening = reactor.listenTCP(0, Breaking(), interface="127.0.0.1")
+        connect(listening, Refused())
+    """
+    said = run(dedent(SERVED) + dedent(script).replace("PLACE", repr(place)).replace("ERROR", error))
+    assert "refused" in said
+    assert "hello, the port is open: True" in said
 
 
 def test_a_connection_without_a_protocol_is_closed() -> None:
