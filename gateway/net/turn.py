@@ -97,7 +97,7 @@ class Turn:
         self._go_on_soon()
 
     def _go_on_soon(self) -> None:
-        """Schedule ``go_on`` once, whoever holds a participant meanwhile."""
+        """Schedule ``go_on``, once until it is called."""
         if not self._will_go_on:
             self._will_go_on = True
             self._schedule.go_on_soon(self)

@@ -35,25 +35,34 @@ def led_cells(node: ClusterNode) -> dict[int, int]:
 
 def find_leader(cluster: GatewayCluster, cell: int) -> ClusterNode | None:
     """Return the running node that leads the highest epoch of a cell."""
-    found = [node for node in cluster.nodes if cell in led_cells(node)]
-    return max(found, key=lambda node: led_cells(node)[cell], default=None)
+    return _find_epoch(cluster, cell)[1]
+
+
+def _find_epoch(cluster: GatewayCluster, cell: int) -> tuple[int, ClusterNode | None]:
+    """Return the highest epoch of a cell that a running node leads, and the node; each log is read once."""
+    led = [(led_cells(node).get(cell, 0), node) for node in cluster.nodes]
+    epoch, leader = max(led, key=lambda each: each[0])
+    return epoch, leader if epoch else None
+
+
+def _wait_for_epoch(cluster: GatewayCluster, cell: int, after: int = 0) -> tuple[int, ClusterNode]:
+    def found() -> tuple[int, ClusterNode] | None:
+        epoch, leader = _find_epoch(cluster, cell)
+        return (epoch, leader) if leader is not None and epoch > after else None
+
+    led = wait_until(found, lambda: f"no node leads cell {cell}:\n{cluster.logs()}", timeout_s=TAKEOVER_S)
+    assert led is not None
+    return led
 
 
 def leader_of(cluster: GatewayCluster, cell: int, after: int = 0) -> ClusterNode:
     """Wait for a leader of a cell, of a later epoch than ``after``, and return it."""
-
-    def found() -> ClusterNode | None:
-        node = find_leader(cluster, cell)
-        return node if node is not None and led_cells(node)[cell] > after else None
-
-    node = wait_until(found, lambda: f"no node leads cell {cell}:\n{cluster.logs()}", timeout_s=TAKEOVER_S)
-    assert node is not None
-    return node
+    return _wait_for_epoch(cluster, cell, after)[1]
 
 
 def epoch_of(cluster: GatewayCluster, cell: int) -> int:
     """Return the epoch of the leader of a cell."""
-    return led_cells(leader_of(cluster, cell))[cell]
+    return _wait_for_epoch(cluster, cell)[0]
 
 
 def spread(cluster: GatewayCluster) -> tuple[ClusterNode, ClusterNode, ClusterNode]:
