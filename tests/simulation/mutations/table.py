@@ -238,7 +238,7 @@ MUTATIONS: Final = (
     Mutation(
         "a turn of leftover input is not continued",
         "gateway.net.turn",
-        "        if held:\n            self._schedule.go_on_soon(self)\n        if self._awake",
+        "        if held:\n            self._go_on_soon()\n        if self._awake",
         "        if self._awake",
     ),
     Mutation(
