@@ -139,7 +139,8 @@ def test_make_refuses_an_older_python_in_one_line_and_leaves_nothing(tmp_path: P
     old.chmod(0o755)
     place = tmp_path / "environment"
     command = ("make", f"{place}/bin/pip", f"VENV={place}", f"PYTHON={old}")
-    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    refused = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     message = refused.stderr.splitlines()[0]
     assert message == f"gateway needs Python 3.11 or newer, which {old} is not: apt-get install python3"
