@@ -14,8 +14,8 @@ from benchmarks.curves.point import Point
 from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client, connected
 from benchmarks.load.amqp.receipts import Confirms
-from benchmarks.load.amqp.rig import AmqpRig
-from benchmarks.load.amqp.topology import Route
+from benchmarks.load.amqp.rig import open_rig
+from benchmarks.load.amqp.topology import TOPIC_QUEUES, topic_route
 from benchmarks.load.backlog import measure_backlog
 from benchmarks.load.client_rig import BrokerRefused
 from benchmarks.load.drive import Flow, drive
@@ -52,7 +52,6 @@ _FILTERS_OF_CLIENT: Final = 1_000
 _QUEUE: Final = "curve"
 _POLL_S: Final = 0.001
 
-_QUEUES_OF_BINDINGS: Final = 10
 _MOST_KEYS: Final = 4096
 
 
@@ -90,20 +89,14 @@ def by_queues(directory: Path, queues: int) -> Point:
 
 def by_bindings(directory: Path, bindings: int) -> Point:
     """A topic exchange with this many patterns of three kinds, one of which matches."""
-    queues = [f"curve.{number}" for number in range(_QUEUES_OF_BINDINGS)]
-    patterns = ("site.{}.*.temperature", "*.{}.boiler.temperature", "site.{}.#")
-    with launch(directory) as broker, connected(broker.ports[AMQP]) as control:
-        control.declare_exchange("curve", "topic")
+    queues = [f"curve.{number}" for number in range(TOPIC_QUEUES)]
+    workload = Workload("topic", _BODY_BYTES, _WINDOW, 0)
+    with launch(directory) as broker, connected(broker.ports[AMQP]) as control, ExitStack() as stack:
         for queue in queues:
             control.declare_queue(queue)
-        for number in range(bindings):
-            pattern = patterns[number % len(patterns)].format(number)
-            control.bind_queue(queues[number % len(queues)], "curve", pattern)
-        matched = bindings // 2
-        route = Route("curve", f"site.{matched}.boiler.temperature", [queues[matched % len(queues)]])
-        workload = Workload("topic", _BODY_BYTES, _WINDOW, 0)
-        with _rig(broker, workload, route) as rig:
-            return _point(broker, bindings, lambda: measure_rigs(broker, [rig], SECONDS))
+        route = topic_route(control, "curve", queues, bindings)
+        rig = open_rig(stack, broker.ports[AMQP], workload, route, consume=True)
+        return _point(broker, bindings, lambda: measure_rigs(broker, [rig], SECONDS))
 
 
 def by_consumers(directory: Path, consumers: int) -> Point:
@@ -127,15 +120,6 @@ def _point(broker: Broker, at: int, measure: Callable[[], Measurement]) -> Point
     memory = resident_bytes(broker.pid)
     found = measure()
     return Point(at, found.rate, found.broker_us, memory)
-
-
-@contextmanager
-def _rig(broker: Broker, workload: Workload, route: Route) -> Iterator[AmqpRig]:
-    message = wire.publish(route.exchange, route.routing_key, bytes(workload.body_bytes), persistent=False)
-    with connected(broker.ports[AMQP]) as publisher, connected(broker.ports[AMQP]) as consumer:
-        (queue,) = route.queues
-        consumer.consume(queue, no_ack=True)
-        yield AmqpRig(workload, route, Cycle(message, len(message)), publisher, [consumer])
 
 
 def _publish(

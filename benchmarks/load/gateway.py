@@ -1,6 +1,5 @@
 """The gateway as its users start it; compiled if the benchmark runs with the compiled packages (`make bench`)."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from benchmarks.load.amqp.client import amqp_product
 from benchmarks.load.processes import free_port
 from benchmarks.load.running import Broker, running
 from benchmarks.load.workloads import AMQP, MQTT, STOMP, WEB_STOMP
+from gateway.code_form import MACHINE_CODE, code_form
 
 #: The port of the management API, beside those of protocols.
 MANAGEMENT: Final = "management"
@@ -96,10 +96,4 @@ def _launch(directory: Path, *listeners: str, options: Sequence[str] = ()) -> It
 
 def _product(ports: Mapping[str, int]) -> str:
     """Return its name, version and build; both processes use the same Python."""
-    return f"{amqp_product(ports)}, {'compiled' if is_compiled() else 'as source'}"
-
-
-def is_compiled() -> bool:
-    """Return whether Python finds the packages of the compiled wheel first."""
-    found = importlib.util.find_spec("gateway.kernel.queueing.queue")
-    return found is not None and found.origin is not None and not found.origin.endswith(".py")
+    return f"{amqp_product(ports)}, {'compiled' if code_form() == MACHINE_CODE else 'as source'}"

@@ -22,8 +22,8 @@ RESERVED: Final = 64
 #: The highest limit that is set; some systems report no limit.
 _MOST: Final = 2**20
 
-#: A check is good for this share of the free descriptors as connections, at most ``_MOST_UNCHECKED``. It is a system
-#: call of 5 µs, and each listener has its own.
+#: A check is good for this share of the free descriptors as connections, at most ``_MOST_UNCHECKED``. It costs 5 µs,
+#: most of it system calls.
 _UNCHECKED_SHARE: Final = 1 / 16
 _MOST_UNCHECKED: Final = 64
 
@@ -85,12 +85,12 @@ class DescriptorGate(Factory):
         self,
         name: str,
         behind: Any,  # Any: Twisted's interfaces are not types
-        are_short: Callable[[], bool] | None = None,
+        are_short: Callable[[], bool] = _check,
         limit: RateLimit | None = None,
     ) -> None:
         self._name = name
         self._behind = behind
-        self._are_short = are_short or _check
+        self._are_short = are_short
         self._limit = limit or RateLimit(1, _LOG_INTERVAL_S)
 
     def doStart(self) -> None:  # noqa: N802 - Twisted's name

@@ -5,7 +5,7 @@ as ``{"origin": 20, "next": 500}``: a repeated first batch reads the same messag
 meanwhile.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.bounds import EARLIEST
 from gateway_spark.brokers import Brokers
+from gateway_spark.client import Partition
 from gateway_spark.offsets import Json, Key, PartitionOffset, Range, decode, encode, is_same
 from gateway_spark.one_line import one_line, one_line_each
 from gateway_spark.options import SourceOptions
@@ -42,25 +43,21 @@ class UnlimitedReader(DataSourceStreamReader):
     @one_line
     def initialOffset(self) -> Json:  # noqa: N802 - Spark's name, as all below
         """Return the start of a new query; Spark asks for it until the first batch is complete."""
-        with closing(Brokers(self._options.brokers)) as brokers:
-            streams = brokers.streams(self._options.selection)
-            self._begin(streams, brokers)
-        return encode(
-            {
-                key: PartitionOffset(START, incarnation=each.incarnation, origin=self._origins[key])
-                for key, each in streams.items()
-            }
-        )
+        return self._positions(lambda partition: START)
 
     @one_line
     def latestOffset(self) -> Json:  # type: ignore[override]  # noqa: N802 - without the arguments of Spark 4.2
         """Return the end of all partitions, with the start of a query that begins with this batch."""
+        return self._positions(lambda partition: partition.next)
+
+    def _positions(self, next_of: Callable[[Partition], int]) -> Json:
+        """Return a position in each partition, with its incarnation and the start of the query."""
         with closing(Brokers(self._options.brokers)) as brokers:
             streams = brokers.streams(self._options.selection)
             self._begin(streams, brokers)
         return encode(
             {
-                key: PartitionOffset(each.next, incarnation=each.incarnation, origin=self._origins[key])
+                key: PartitionOffset(next_of(each), incarnation=each.incarnation, origin=self._origins[key])
                 for key, each in streams.items()
             }
         )

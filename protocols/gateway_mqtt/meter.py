@@ -38,6 +38,11 @@ class MeterCount:
             setattr(copy, name, getattr(self, name))
         return copy
 
+    def add(self, other: "MeterCount") -> None:
+        """Add other counts."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     def subtract(self, other: "MeterCount") -> None:
         """Subtract other counts."""
         for name in COUNTED:

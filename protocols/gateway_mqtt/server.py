@@ -57,23 +57,24 @@ class MqttServer(PeerProtocol):
 
     def count(self, tally: MeterCount) -> None:
         """Add the traffic of both directions since the last call of ``settle`` to ``tally``."""
-        received, sent = self.octets
-        tally.bytes_received += received
-        tally.bytes_sent += sent
-        self.connection.count(tally)
-        if self._settled is not None:
-            tally.subtract(self._settled)
+        self._counted(tally)
 
     def settle(self, tally: MeterCount) -> None:
         """Do the same; ``count`` and ``settle`` do not add this traffic again."""
         settled = self._settled
         if settled is not None and self.octets == (settled.bytes_received, settled.bytes_sent):
             return  # it only woke to tick
-        self.count(tally)
-        self._settled = None
-        counted = MeterCount()
-        self.count(counted)
-        self._settled = counted
+        self._settled = self._counted(tally)
+
+    def _counted(self, tally: MeterCount) -> MeterCount:
+        """Add the traffic that is not settled to ``tally``; return that since the connection opened."""
+        traffic = MeterCount()
+        traffic.bytes_received, traffic.bytes_sent = self.octets
+        self.connection.count(traffic)
+        tally.add(traffic)
+        if self._settled is not None:
+            tally.subtract(self._settled)
+        return traffic
 
     def tick(self) -> int:
         """Check time limits and delayed refusals."""

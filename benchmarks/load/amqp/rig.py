@@ -109,10 +109,11 @@ def open_rigs(ports: Mapping[str, int], workload: Workload, *, consume: bool = T
     """Declare the workload's topology and connect its clients; remove everything at the end of the context."""
     port = ports[AMQP]
     with connected(port) as control, topology(control, workload) as routes, ExitStack() as stack:
-        yield [_open_rig(stack, port, workload, route, consume=consume) for route in routes]
+        yield [open_rig(stack, port, workload, route, consume=consume) for route in routes]
 
 
-def _open_rig(stack: ExitStack, port: int, workload: Workload, route: Route, *, consume: bool) -> AmqpRig:
+def open_rig(stack: ExitStack, port: int, workload: Workload, route: Route, *, consume: bool) -> AmqpRig:
+    """Connect the clients of one route, whose topology exists, until the stack is closed."""
     publisher = stack.enter_context(connected(port))
     if workload.confirms:
         publisher.confirm_select()

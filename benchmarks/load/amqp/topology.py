@@ -45,7 +45,7 @@ def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
             routes = [_fanout(client, exchange, queues)]
         case Shape.TOPIC:
             queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
-            routes = [_topic(client, exchange, queues)]
+            routes = [topic_route(client, exchange, queues, TOPIC_BINDINGS)]
         case Shape.HEADERS:
             queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
             routes = [_headers(client, exchange, queues)]
@@ -70,14 +70,14 @@ def _fanout(client: Client, exchange: str, queues: Sequence[str]) -> Route:
     return Route(exchange, "news", queues)
 
 
-def _topic(client: Client, exchange: str, queues: Sequence[str]) -> Route:
-    """Distribute 1,000 patterns of three kinds over the queues; the routing key matches exactly one."""
+def topic_route(client: Client, exchange: str, queues: Sequence[str], bindings: int) -> Route:
+    """Distribute patterns of three kinds over the queues; the routing key matches exactly one."""
     client.declare_exchange(exchange, "topic")
     patterns = ("site.{}.*.temperature", "*.{}.boiler.temperature", "site.{}.#")
-    for number in range(TOPIC_BINDINGS):
+    for number in range(bindings):
         pattern = patterns[number % len(patterns)].format(number)
         client.bind_queue(queues[number % len(queues)], exchange, pattern)
-    matched = TOPIC_BINDINGS // 2
+    matched = bindings // 2
     return Route(exchange, f"site.{matched}.boiler.temperature", [queues[matched % len(queues)]])
 
 

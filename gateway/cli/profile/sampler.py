@@ -1,12 +1,11 @@
 """Samples the stack of a running process with py-spy, from outside: the process needs no preparation."""
 
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from gateway.cli.programs import program_of
 from gateway.kernel.errors import ConfigurationError
 
 #: The formats of files that py-spy writes, by the suffix of their name.
@@ -27,11 +26,7 @@ class Sampler:
     """
 
     def __init__(self, process_id: int, rate: int) -> None:
-        beside = Path(sys.executable).with_name("py-spy")
-        program = str(beside) if beside.exists() else shutil.which("py-spy")
-        if program is None:
-            raise ConfigurationError("py-spy is not installed: pip install 'gateway-broker[profile]'")
-        self._program = program
+        self._program = program_of("profile", "py-spy")
         self._process_id = process_id
         self._rate = rate
 

@@ -14,7 +14,7 @@ import pika
 import pytest
 from paho.mqtt import publish
 
-from gateway.management.metrics.documenting import node_families
+from docs.tools.reference.metrics import node_families
 from tests.interop.gateways import gateway_at
 from tests.interop.operators.overview_queries import queries
 from tests.ports import free_port

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from docs.tools.reference.metrics import PAGE, node_families, page
 from gateway.config.catalogue import settings_by_key
 from gateway.management.metrics import cluster_metrics
-from gateway.management.metrics.documenting import PAGE, node_families, page
 from gateway.management.metrics.exporter import FAMILIES as EXPORTER_FAMILIES
 from gateway.management.metrics.objects import FAMILIES as OBJECT_FAMILIES
 from tests.management.clusters import CLUSTER

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from docs.tools.reference.table import NOTE, code, table
 from gateway.management.metrics import (
     broker_metrics,
     cluster_metrics,
@@ -19,11 +20,11 @@ from gateway.management.metrics.scrapes import NODE_GROUPS
 
 PAGE: Final = Path("docs/metrics.md")
 
-_HEAD: Final = """\
+_HEAD: Final = f"""\
 # Metrics
 
-Every metric of the gateway. [monitoring.md](monitoring.md) explains the paths, the settings and how to use them. This
-page is generated from the code by `make docs`.
+Every metric of the gateway. [monitoring.md](monitoring.md) explains the paths, the settings and how to use them.
+{NOTE}
 """
 
 
@@ -50,19 +51,16 @@ def _lines() -> Iterator[str]:
         yield f"\n### Family `{group.name}`\n"
         yield from _table(reading.family for reading in group.readings)
     yield "\n## Other families of `/metrics/detailed`\n"
-    yield "| Family | Metrics, after `rabbitmq_detailed_` |"
-    yield "|---|---|"
-    for name, node_group in NODE_GROUPS.items():
-        names = ", ".join(f"`{family.name.removeprefix('rabbitmq_')}`" for family in node_group.families)
-        yield f"| `{name}` | {names} |"
+    rows = (
+        (code(name), ", ".join(code(each.name.removeprefix("rabbitmq_")) for each in group.families))
+        for name, group in NODE_GROUPS.items()
+    )
+    yield from table(("Family", "Metrics, after `rabbitmq_detailed_`"), rows)
     yield "\n## `/metrics/exporter`\n"
     yield "The names of the program rabbitmq_exporter (kbudde), which reads RabbitMQ's HTTP API.\n"
     yield from _table(exporter.FAMILIES)
 
 
 def _table(families: Iterable[Family]) -> Iterator[str]:
-    yield "| Metric | Kind | Labels | Meaning |"
-    yield "|---|---|---|---|"
-    for family in families:
-        labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
+    rows = ((code(each.name), each.kind, ", ".join(map(code, each.labels)), each.help) for each in families)
+    yield from table(("Metric", "Kind", "Labels", "Meaning"), rows)
