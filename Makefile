@@ -96,8 +96,8 @@ endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
 # The oldest supported Spark. It precedes the one of $(VENV) on Python's path.
-OLDEST_SPARK := 4.0.0
-test-oldest: $(VENV)/.spark-$(OLDEST_SPARK)
+OLDEST_SPARK := tests/pipeline/versions/constraints.txt
+test-oldest: $(VENV)/.oldest-spark
 test-oldest: export PYTHONPATH := $(CURDIR)/$(VENV)/oldest-spark
 
 $(GROUPS_WITH_TOOLS:%=test-%): tests/interop/.tools
@@ -247,10 +247,10 @@ $(VENV)/.tested: pyproject.toml $(VENV)/.testing
 	@touch $@
 
 # Beside the newest one. What it requires is there already, as the tests show.
-$(VENV)/.spark-$(OLDEST_SPARK): $(VENV)/.tested
-	@echo "installing Spark $(OLDEST_SPARK) for the tests into $(VENV)/oldest-spark"
+$(VENV)/.oldest-spark: $(OLDEST_SPARK) $(VENV)/.tested
+	@echo "installing the oldest Spark for the tests into $(VENV)/oldest-spark"
 	@rm -rf $(VENV)/oldest-spark
-	@$(PIP) install --no-deps --no-compile --target $(VENV)/oldest-spark pyspark==$(OLDEST_SPARK) </dev/null
+	@$(PIP) install --no-deps --no-compile --target $(VENV)/oldest-spark --requirement $(OLDEST_SPARK) </dev/null
 	@touch $@
 
 # Print the requirements of the extras whose names follow.

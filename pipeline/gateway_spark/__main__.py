@@ -11,7 +11,7 @@ from typing import Final
 from gateway_spark.address import CONNECTIONS, addresses_of
 from gateway_spark.brokers import Brokers
 from gateway_spark.catalogue import BY_NAME, ENTRIES
-from gateway_spark.choices import master, read
+from gateway_spark.choices import master, read, shown
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.given import Given
 from gateway_spark.prerequisites import missing, missing_packages
@@ -56,7 +56,7 @@ def _submit(options: Namespace) -> int:
     lacking = missing()
     if lacking is not None:
         return _lacking(lacking)
-    where = read("--master", options.master, master)
+    where = read("--master", options.master, master, shown)
     if where.startswith("sc://"):
         raise OptionError("spark-submit does not know sc://: use gateway pipeline run --master")
     return submit(BY_NAME[options.job], where, options.deploy_mode, options.conf, options.arguments)

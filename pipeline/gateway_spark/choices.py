@@ -88,6 +88,12 @@ def master(value: str) -> str:
     return value
 
 
+def shown(master: str) -> str:
+    """Return a master without the parameters of its URL, which may be a token, whether the URL is valid or not."""
+    place, separator, _ = master.partition(";")
+    return place.removesuffix("/") if separator else place
+
+
 def brokers(value: str) -> dict[str, dict[str, str]]:
     """Parse brokers by name, a JSON object: each with its URL, URLs with commas, or an object of its options."""
     try:
@@ -123,12 +129,15 @@ def one_of(*allowed: str) -> Reader:
     return read
 
 
-def read(option: str, value: str, reader: Reader) -> Any:
-    """Parse an option. :raises OptionError: with its name, the permitted values and the given one."""
+def read(option: str, value: str, reader: Reader, show: Callable[[str], str] = str) -> Any:
+    """Parse an option; ``show`` omits secrets of its value.
+
+    :raises OptionError: with its name, the permitted values and the given one.
+    """
     try:
         return reader(value)
     except ValueError as error:
-        raise OptionError(f"option '{option}' must be {error}, not '{value}'") from None
+        raise OptionError(f"option '{option}' must be {error}, not '{show(value)}'") from None
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import socket
 from contextlib import suppress
 from typing import Final
 
+from gateway_spark.choices import shown
 from gateway_spark.errors import OptionError, Unreachable
-from gateway_spark.remote import PORT, SCHEME, shown
+from gateway_spark.remote import PORT, SCHEME
 
 TIMEOUT_S: Final = 5.0
 

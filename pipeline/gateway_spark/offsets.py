@@ -9,7 +9,8 @@ The member ``incarnation`` names the stream that was read, because another one o
 ``{"orders": {"0": {"incarnation": "1790000000000-7", "next": 500}}}``. Brokers and checkpoints before it have none.
 
 Spark 4.0 and 4.1 do not tell the source which batch is the first one. There each entry has the start of the query as
-``origin``, which applies to its first batch only.
+``origin``, which applies to its first batch only, and the first message of the stream as ``first``, where a partition
+begins that was added later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,14 +43,15 @@ class Key(NamedTuple):
 class PartitionOffset(NamedTuple):
     """The position in one partition: the next offset, and the start, or ``None`` if the previous entry gives it.
 
-    ``incarnation`` is that of the stream, ``None`` if unknown. ``origin`` is the start of the query, with older
-    versions of Spark.
+    ``incarnation`` is that of the stream, ``None`` if unknown. With older versions of Spark ``origin`` is the start of
+    the query, and ``first`` the first message of the stream when the batch was planned.
     """
 
     next: int
     since: int | None = None
     incarnation: str | None = None
     origin: int | None = None
+    first: int | None = None
 
 
 class Range(NamedTuple):
@@ -113,10 +115,22 @@ def _begin(before: PartitionOffset | None, entry: PartitionOffset, *, is_first: 
     if entry.since is not None:
         return entry.since
     if before is not None:
-        return before.next if is_same(before.incarnation, entry.incarnation) else 0
-    if entry.origin is None:
+        return before.next if is_same(before.incarnation, entry.incarnation) else entry.first or 0
+    if entry.first is None and entry.origin is None:
         return entry.next
-    return entry.origin if is_first else 0
+    return origin(entry) if is_first else entry.first or 0
+
+
+def origin(entry: PartitionOffset) -> int:
+    """Return the start of the query that an entry of an older version of Spark has.
+
+    :raises OptionError: if there was none when the batch was planned.
+    """
+    if entry.origin is None:
+        raise OptionError(
+            "the first batch was planned with refused options: nothing is read yet, so delete the checkpoint"
+        )
+    return entry.origin
 
 
 def limited(waiting: Iterable[Range], most: int) -> list[Range]:
@@ -171,7 +185,7 @@ def split(whole: Iterable[Range], *, least: int | None = None, most_rows: int | 
 
 
 def _written(entry: PartitionOffset) -> Any:
-    members = {"incarnation": entry.incarnation, "from": entry.since, "origin": entry.origin}
+    members = {"incarnation": entry.incarnation, "from": entry.since, "origin": entry.origin, "first": entry.first}
     given = {name: value for name, value in members.items() if value is not None}
     return given | {"next": entry.next} if given else entry.next
 
@@ -179,10 +193,11 @@ def _written(entry: PartitionOffset) -> Any:
 def _entry(value: object) -> PartitionOffset:
     if not isinstance(value, dict):
         return PartitionOffset(_offset(value))
-    since, incarnation, origin = (value.get(name) for name in ("from", "incarnation", "origin"))
-    if not isinstance(incarnation, str | None) or (since is None and incarnation is None and origin is None):
+    incarnation = value.get("incarnation")
+    since, origin, first = (_offset_or_none(value.get(name)) for name in ("from", "origin", "first"))
+    if not isinstance(incarnation, str | None) or all(each is None for each in (since, incarnation, origin, first)):
         raise TypeError(value)
-    return PartitionOffset(_offset(value["next"]), _offset_or_none(since), incarnation, _offset_or_none(origin))
+    return PartitionOffset(_offset(value["next"]), since, incarnation, origin, first)
 
 
 def _offset_or_none(value: object) -> int | None:

@@ -16,7 +16,7 @@ class QueryProgress:
 
     def tell(self, reached: Reached, brokers: Brokers) -> None:
         """Report a position, unless it is empty or that of the last report."""
-        positions = {key: entry._replace(since=None, origin=None) for key, entry in reached.items()}
+        positions = {key: entry._replace(since=None, origin=None, first=None) for key, entry in reached.items()}
         if not positions or positions == self._reported:
             return
         try:

@@ -38,11 +38,6 @@ def is_remote(master: str | None) -> bool:
     return master is not None and master.startswith(SCHEME)
 
 
-def shown(master: str) -> str:
-    """Return a master without the parameters of its URL, which may be a token."""
-    return master.partition("/;")[0] if is_remote(master) else master
-
-
 def remote_session(application: str, url: str, common: Mapping[str, str], settings: Mapping[str, str]) -> SparkSession:
     """Connect to a server; return the session, with our source registered.
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from gateway_spark.choices import shown
 from gateway_spark.errors import OptionError, PipelineError
 from gateway_spark.jobs.inputs import add_input_options, check
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
@@ -22,7 +23,7 @@ from gateway_spark.jobs.reporting import write_report
 from gateway_spark.jobs.stages import tasks_of
 from gateway_spark.jobs.words import duration_s, master
 from gateway_spark.masters import require_master
-from gateway_spark.remote import is_remote, shown
+from gateway_spark.remote import is_remote
 from gateway_spark.session import session
 from gateway_spark.usage import USAGE, UsageParser
 

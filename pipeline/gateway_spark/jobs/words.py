@@ -67,7 +67,7 @@ def _micros(text: str) -> int:
 
 def master(text: str) -> str:
     """Parse Spark's master."""
-    return _read(choices.master, text)
+    return _read(choices.master, text, choices.shown)
 
 
 def moment_text(text: str) -> str:
@@ -146,8 +146,8 @@ def fields(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _read(reader: Callable[[str], T], text: str) -> T:
+def _read(reader: Callable[[str], T], text: str, show: Callable[[str], str] = str) -> T:
     try:
         return reader(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"it must be {error}, not '{text}'") from None
+        raise ArgumentTypeError(f"it must be {error}, not '{show(text)}'") from None

@@ -1,11 +1,13 @@
 """With Spark 4.0 and 4.1, too, every message is in exactly one batch: they do not tell a reader its position."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from gateway_spark.errors import DataLoss, OptionError
@@ -14,7 +16,7 @@ from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.spark_versions import arrow_schema, require_supported
 from gateway_spark.stream_reader import StreamReader
 from gateway_spark.unlimited_reader import UnlimitedReader
-from tests.pipeline.fake_broker import FakeBroker
+from tests.pipeline.fake_broker import FakeBroker, fake_broker
 
 Offset = dict[str, Any]
 
@@ -57,6 +59,8 @@ class Engine:
                 for batch in reader.read(task)
                 for offset in batch["offset"].to_pylist()
             ]
+            again = self.rows[self.complete :]
+            assert not again or sorted(again[0]) == sorted(rows), "a repeated batch has other messages"
             self.rows[self.complete :] = [rows]
             if not (crashes and number == batches - 1):
                 self.complete += 1
@@ -96,28 +100,208 @@ def test_a_repeated_first_batch_is_the_same_batch(broker: FakeBroker, start: str
     assert engine.offsets == list(range(first, 150))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    start=st.sampled_from(["earliest", "latest"]),
-    runs=st.lists(
-        st.tuples(st.integers(1, 3), st.booleans(), st.booleans(), st.booleans(), st.integers(0, 7)),
-        min_size=1,
-        max_size=6,
-    ),
-)
-def test_each_message_is_in_one_batch(
-    broker: FakeBroker, start: str, runs: list[tuple[int, bool, bool, bool, int]]
-) -> None:
-    """Also if the version of Spark changes while a batch is incomplete."""
-    broker.declare("orders", 5, 10)
-    engine, end = Engine(broker, startingOffsets=start), 10
-    for batches, crashes, asks_early, is_newer, more in runs:
-        engine.run(batches, crashes=crashes, asks_early=asks_early, is_newer=is_newer)
-        end += more
-        broker.declare("orders", 5, end)
-    engine.run(2)
+class Runs(RuleBasedStateMachine):
+    """Runs of a query on a super stream that grows, is truncated and gets further partitions in between.
+
+    ``begins`` has the first message to read in each stream. After an error for lost messages they come back, so that
+    the query can continue.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._closing = ExitStack()
+        self.broker = self._closing.enter_context(fake_broker())
+        self.bounds = [(5, 10)]
+        self.firsts = [5]
+        self.begins: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        self._closing.close()
+
+    @initialize(start=st.sampled_from(["earliest", "latest"]))
+    def begin(self, start: str) -> None:
+        self.declare()
+        self.engine = Engine(self.broker, queue="sales", startingOffsets=start)
+        self.begins["sales-0"] = 5 if start == "earliest" else 10
+        self.run(1, crashes=True)
+
+    @rule(partition=st.sampled_from([0, -1]), count=st.integers(1, 7))
+    def publish(self, partition: int, count: int) -> None:
+        first, end = self.bounds[partition]
+        self.bounds[partition] = (first, end + count)
+        self.declare()
+
+    @rule(partition=st.sampled_from([0, -1]), count=st.integers(1, 7))
+    def truncate(self, partition: int, count: int) -> None:
+        first, end = self.bounds[partition]
+        self.bounds[partition] = (min(first + count, end), end)
+        self.declare()
+
+    @precondition(lambda self: len(self.bounds) < 4)
+    @rule(first=st.integers(0, 5), count=st.integers(0, 9))
+    def add_partition(self, first: int, count: int) -> None:
+        self.bounds.append((first, first + count))
+        self.firsts.append(first)
+        self.declare()
+
+    def declare(self) -> None:
+        self.broker.declare_super("sales", *self.bounds)
+
+    @rule(batches=st.integers(1, 2), crashes=st.booleans(), asks_early=st.booleans(), is_newer=st.booleans())
+    def run(self, batches: int, crashes: bool, asks_early: bool = False, is_newer: bool = False) -> None:
+        known, error = len(self.engine.planned), None
+        try:
+            self.engine.run(batches, crashes=crashes, asks_early=asks_early, is_newer=is_newer)
+        except DataLoss as loss:
+            error = loss
+        for end in self.engine.planned[known:]:
+            for number in end["sales"]:
+                self.begins.setdefault(f"sales-{number}", self.bounds[int(number)][0])
+        read = self.read()
+        for name, begin in self.begins.items():
+            assert read[name] == list(range(begin, begin + len(read[name])))
+        if error is not None:
+            assert any(self.bounds[int(name[-1])][0] > begin + len(read[name]) for name, begin in self.begins.items())
+            self.bounds = [(first, end) for first, (_, end) in zip(self.firsts, self.bounds, strict=True)]
+            self.declare()
+
+    @rule(is_newer=st.booleans())
+    def run_to_the_end(self, is_newer: bool) -> None:
+        for _ in range(4):
+            self.run(1, crashes=False, is_newer=is_newer)
+        ends = {f"sales-{number}": end for number, (_, end) in enumerate(self.bounds)}
+        assert {name: begin + len(self.read()[name]) for name, begin in self.begins.items()} == ends
+
+    def read(self) -> dict[str, list[int]]:
+        """Return the messages of complete batches by stream."""
+        rows = [row for batch in self.engine.rows[: self.engine.complete] for row in batch]
+        return {name: [offset for stream, offset in rows if stream == name] for name in self.begins}
+
+
+TestRuns = Runs.TestCase
+TestRuns.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+
+
+def test_a_repeated_batch_of_an_added_partition_is_the_same_batch(broker: FakeBroker) -> None:
+    """Retention deletes some of its messages before the batch is repeated."""
+    broker.declare_super("sales", (0, 3))
+    engine = Engine(broker, queue="sales", startingOffsets="latest")
     engine.run()
-    assert engine.offsets == list(range(5 if start == "earliest" else 10, end))
+    broker.declare_super("sales", (0, 3), (0, 50))
+    engine.run(crashes=True)
+    broker.declare_super("sales", (0, 3), (20, 50))
+    with pytest.raises(DataLoss, match="messages 0 to 19 of queue 'sales', partition 1 are gone"):
+        engine.run()
+    broker.declare_super("sales", (0, 3), (0, 50))
+    engine.run()
+    assert engine.rows[1] == [("sales-1", offset) for offset in range(50)]
+
+
+def test_a_partition_that_is_added_before_the_first_batch_is_repeated_is_no_loss(broker: FakeBroker) -> None:
+    broker.declare_super("sales", (0, 3))
+    engine = Engine(broker, queue="sales", startingOffsets="earliest")
+    engine.run(crashes=True)
+    broker.declare_super("sales", (0, 3), (0, 2))
+    engine.run(2)
+    assert engine.rows == [[("sales-0", offset) for offset in range(3)], [("sales-1", 0), ("sales-1", 1)]]
+
+
+def test_a_batch_that_a_newer_version_planned_has_no_messages_of_unchanged_partitions(broker: FakeBroker) -> None:
+    broker.declare_super("sales", (0, 3))
+    engine = Engine(broker, queue="sales", startingOffsets="earliest")
+    engine.run(is_newer=True)
+    broker.declare_super("sales", (0, 3), (0, 2))
+    engine.run(crashes=True, is_newer=True)
+    engine.run()
+    assert engine.rows[1] == [("sales-1", 0), ("sales-1", 1)]
+
+
+def test_a_stream_that_is_recreated_before_the_first_batch_is_planned_is_read_from_its_beginning(
+    broker: FakeBroker,
+) -> None:
+    broker.recreate("orders", 5, 105, "1-1")
+    options = source_options(broker.options(queue="orders", startingOffsets="latest"), is_stream=True)
+    reader = UnlimitedReader(options, MESSAGE_SCHEMA)
+    start = kept(reader.initialOffset())
+    broker.recreate("orders", 2, 300, "2-2")
+    [task] = reader.partitions(start, kept(reader.latestOffset()))
+    assert (task.begin, task.end) == (2, 300)
+
+
+def test_an_end_stays_the_same_without_new_messages(broker: FakeBroker) -> None:
+    """Spark runs a batch for each end that differs from the previous one."""
+    options = source_options(broker.options(queue="orders", startingOffsets="earliest"), is_stream=True)
+    reader = UnlimitedReader(options, MESSAGE_SCHEMA)
+    start, end = kept(reader.initialOffset()), kept(reader.latestOffset())
+    broker.declare("orders", 50, 105)
+    assert kept(reader.latestOffset()) == end
+    broker.declare("orders", 5, 105)
+    repeated = UnlimitedReader(options, MESSAGE_SCHEMA)
+    repeated.partitions(start, end)
+    broker.declare("orders", 50, 105)
+    assert kept(repeated.latestOffset()) == end
+
+
+# The options of a new query, which have no effect on one that continues
+
+
+def test_a_query_continues_after_a_super_stream_has_grown(broker: FakeBroker) -> None:
+    """The offsets of the options name no offset of the new partition."""
+    broker.declare_super("sales", (0, 3))
+    engine = Engine(broker, queue="sales", startingOffsets='{"sales": {"0": 1}}')
+    engine.run()
+    broker.declare_super("sales", (0, 4), (2, 4))
+    engine.run(crashes=True)
+    broker.declare_super("sales", (0, 5), (2, 5), (0, 1))
+    engine.run(2)
+    assert engine.rows == [
+        [("sales-0", 1), ("sales-0", 2)],
+        [("sales-0", 3), ("sales-1", 2), ("sales-1", 3)],
+        [("sales-0", 4), ("sales-1", 4), ("sales-2", 0)],
+    ]
+
+
+def test_a_query_continues_on_a_stream_that_replaces_the_one_of_its_options(broker: FakeBroker) -> None:
+    broker.recreate("orders", 0, 100, "1-1")
+    start = '{"orders": {"0": {"incarnation": "1-1", "next": 90}}}'
+    engine = Engine(broker, startingOffsets=start, failOnDataLoss="false")
+    engine.run()
+    broker.recreate("orders", 3, 20, "2-2")
+    with pytest.warns(UserWarning, match="declared again"):
+        engine.run()
+    assert engine.offsets == [*range(90, 100), *range(3, 20)]
+
+
+REFUSED = [
+    ('{"sales": {"0": 1}}', "option 'startingOffsets' names no offset of queue 'sales', partition 1"),
+    ('{"sales": {"0": 1, "1": 7}}', "partition 1 ends at 4, before 7"),
+    ('{"sales": {"0": 1, "1": 2, "2": 0}}', "names queue 'sales', partition 2, which is not selected"),
+]
+
+
+@pytest.mark.parametrize(("start", "error"), REFUSED)
+@pytest.mark.parametrize("is_newer", [False, True])
+def test_a_new_query_with_refused_options_reads_nothing(
+    broker: FakeBroker, start: str, error: str, is_newer: bool
+) -> None:
+    """Its checkpoint has the end of the first batch, without a start: it is of no use with other options either."""
+    broker.declare_super("sales", (0, 3), (2, 4))
+    engine = Engine(broker, queue="sales", startingOffsets=start)
+    for _ in range(2):
+        with pytest.raises(OptionError, match=f"{error}.*; nothing is read yet, so delete the checkpoint"):
+            engine.run()
+    engine.options["startingOffsets"] = "earliest"
+    with pytest.raises(OptionError, match="the first batch was planned with refused options: nothing is read yet"):
+        engine.run(is_newer=is_newer)
+    assert not engine.rows
+
+
+def test_a_new_query_without_streams_with_refused_options_is_refused(broker: FakeBroker) -> None:
+    given = {"queuePattern": "s.*", "startingOffsets": '{"sales": {"0": 1}}'}
+    reader = UnlimitedReader(source_options(broker.options(**given), is_stream=True), MESSAGE_SCHEMA)
+    start, end = kept(reader.initialOffset()), kept(reader.latestOffset())
+    with pytest.raises(OptionError, match="names queue 'sales', partition 0, which is not selected"):
+        reader.partitions(start, end)
 
 
 def test_a_partition_that_is_added_later_is_read_from_its_first_message(broker: FakeBroker) -> None:

@@ -1,13 +1,16 @@
 """A server of Spark Connect as the master: mistakes that need no server."""
 
+from contextlib import suppress
+
 import pyspark
 import pytest
 
 from gateway_spark import prerequisites
 from gateway_spark.__main__ import main
+from gateway_spark.choices import shown
 from gateway_spark.errors import OptionError, PipelineError, Unreachable
 from gateway_spark.masters import require_master
-from gateway_spark.remote import require_version, shown
+from gateway_spark.remote import require_version
 from tests.ports import free_port
 
 
@@ -25,7 +28,21 @@ def test_an_invalid_url_is_refused(url: str) -> None:
 
 def test_a_token_is_not_shown() -> None:
     assert shown("sc://host:1/;token=secret") == "sc://host:1"
+    assert shown("sc://host:1;token=secret") == "sc://host:1"
     assert shown("spark://host:1") == "spark://host:1"
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "rollup", "--queue", "q", "--field", "$.t"], ["submit", "rollup", "--", "--field", "$.t"]]
+)
+@pytest.mark.parametrize("url", ["sc:/host:1/;token=secret", "SC://host:1;token=secret", "sc ://host:1/;token=secret"])
+def test_a_token_of_an_invalid_url_is_not_shown(url: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    verb, *rest = words
+    with suppress(SystemExit):
+        main([verb, "--master", url, *rest] if verb == "submit" else [*words, "--master", url])
+    printed = capsys.readouterr().err
+    assert "--master" in printed
+    assert "secret" not in printed
 
 
 def test_a_server_of_another_version_is_refused() -> None:

@@ -155,8 +155,7 @@ def test_mistakes_are_one_line(gateway: Gateway, server: str, tmp_path: Path) ->
     publish(gateway, "mistaken", 0, 1)
     wrong = run("rollup", f"{place}/;token=wrong", *rollup(gateway, "mistaken", "--out", str(tmp_path / "out")))
     assert wrong.returncode == 1
-    assert len(wrong.stderr.splitlines()) == 1, wrong.stderr
-    assert "token" in wrong.stderr.lower() or "auth" in wrong.stderr.lower(), wrong.stderr
+    assert wrong.stderr == "gateway pipeline: Invalid authentication token\n"
     conf = run(
         "rollup",
         server,

@@ -18,6 +18,8 @@ ENTRIES = st.one_of(
         lambda each: PartitionOffset(each[0] + each[1], each[0], each[2])
     ),
     st.builds(PartitionOffset, OFFSETS, incarnation=st.text(max_size=3)),
+    st.builds(PartitionOffset, OFFSETS, incarnation=st.none() | st.text(max_size=3), origin=OFFSETS, first=OFFSETS),
+    st.builds(PartitionOffset, OFFSETS, first=OFFSETS),
 )
 REACHED = st.dictionaries(KEYS, ENTRIES, max_size=5)
 
@@ -68,8 +70,22 @@ def test_an_invalid_offset_is_refused(offset: object) -> None:
 BETWEEN = [
     pytest.param({}, {"q": {"0": {"from": 3, "next": 8}}}, [(3, 8)], id="first: its own start"),
     pytest.param({}, {"q": {"0": {"from": 3, "next": 3}}}, [], id="first: nothing yet"),
-    pytest.param({}, {"q": {"0": {"origin": 3, "next": 8}}}, [(3, 8)], id="first, with Spark 4.0"),
-    pytest.param({"q": {"0": 8}}, {"q": {"0": {"origin": 3, "next": 12}}}, [(8, 12)], id="second, with Spark 4.0"),
+    pytest.param({}, {"q": {"0": {"origin": 3, "first": 1, "next": 8}}}, [(3, 8)], id="first, with Spark 4.0"),
+    pytest.param(
+        {"q": {"0": 8}}, {"q": {"0": {"origin": 3, "first": 1, "next": 12}}}, [(8, 12)], id="second, with Spark 4.0"
+    ),
+    pytest.param(
+        {"q": {"0": 8}},
+        {"q": {"0": 8}, "r": {"0": {"origin": 7, "first": 1, "next": 12}}},
+        [(1, 12)],
+        id="a new queue, with Spark 4.0",
+    ),
+    pytest.param(
+        {"q": {"0": {"incarnation": "1", "next": 8}}},
+        {"q": {"0": {"incarnation": "2", "first": 4, "next": 12}}},
+        [(4, 12)],
+        id="another stream of the name, with Spark 4.0",
+    ),
     pytest.param({"q": {"0": 8}}, {"q": {"0": 12}}, [(8, 12)], id="then: from the previous offset"),
     pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": 12}}, [(8, 12)], id="second: after the first"),
     pytest.param({"q": {"0": {"from": 3, "next": 8}}}, {"q": {"0": {"from": 3, "next": 8}}}, [], id="no progress"),
@@ -81,6 +97,12 @@ BETWEEN = [
 @pytest.mark.parametrize(("start", "end", "expected"), BETWEEN)
 def test_the_ranges_between_two_offsets(start: dict, end: dict, expected: list[tuple[int, int]]) -> None:
     assert [(each.begin, each.end) for each in ranges(decode(start), decode(end))] == expected
+
+
+def test_a_first_batch_without_a_start_is_not_read() -> None:
+    """Spark 4.0 planned it with refused options."""
+    with pytest.raises(OptionError, match="nothing is read yet, so delete the checkpoint"):
+        ranges({}, decode({"q": {"0": {"first": 1, "next": 8}}}))
 
 
 # ---- Limits ---------------------------------------------------------------------------------------------------------
