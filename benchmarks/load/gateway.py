@@ -42,9 +42,9 @@ def launch(directory: Path) -> Iterator[Broker]:
 
 
 @contextmanager
-def launch_managed(directory: Path) -> Iterator[Broker]:
-    """Run it with management, for measurements that use the API."""
-    with _launch(directory, *MANAGED) as broker:
+def launch_managed(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """Run it with management, for measurements that use the API, and with some settings."""
+    with _launch(directory, *MANAGED, options=_overrides(settings or {})) as broker:
         yield broker
 
 
@@ -65,8 +65,7 @@ def launch_all(directory: Path, config: Path) -> Iterator[Broker]:
 @contextmanager
 def launch_with(directory: Path, settings: Mapping[str, str]) -> Iterator[Broker]:
     """Run it with AMQP alone and with some settings."""
-    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    with _launch(directory, AMQP, options=options) as broker:
+    with _launch(directory, AMQP, options=_overrides(settings)) as broker:
         yield broker
 
 
@@ -82,8 +81,12 @@ def command(
     settings = {"bind": "127.0.0.1", f"{MQTT}.prefetch": str(PREFETCH)}
     settings |= {f"{listener}.port": "off" for listener in known}
     settings |= {f"{listener}.port": str(port) for listener, port in ports.items()}
-    overrides = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    return [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data"), *options, *overrides]
+    data = ("--data", str(directory / "data"))
+    return [sys.executable, "-m", "gateway", "run", *data, *options, *_overrides(settings)]
+
+
+def _overrides(settings: Mapping[str, str]) -> list[str]:
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class AmqpHeaderFormat:
             raw,
             is_persistent=values.get("delivery_mode") == 2,
             priority=values.get("priority", 0),
-            expiration_ms=None if expiration is None else _milliseconds(expiration),
+            expiration_ms=None if expiration is None else expiration_ms(expiration),
             user_id=values.get("user_id"),
             is_ordinary="user_id" not in values and values.get("reply_to") != REPLY_TO,
         )
@@ -95,8 +95,11 @@ AMQP: Final = AmqpHeaderFormat()
 """The one format object of the process: every AMQP header is shared through it."""
 
 
-def _milliseconds(expiration: str) -> int:
-    """Parse an expiration as RabbitMQ does: a sign is allowed, spaces are not."""
+def expiration_ms(expiration: str) -> int:
+    """Parse an expiration as RabbitMQ does: a sign is allowed, spaces are not.
+
+    :raises PreconditionFailed: if it is not a number of milliseconds, or out of range.
+    """
     number = _INTEGER.match(expiration)
     if number is None:
         raise _invalid_expiration(expiration, "no_integer")

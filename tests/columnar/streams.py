@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.columnar.encoding.formats import envelope_decoder
+from gateway.columnar.encoding.formats import envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.pieces import Piece
 from gateway.kernel.messages.chunks import encode_chunk
@@ -35,7 +35,7 @@ def chunk(messages: Sequence[Message], *, first: int = 0, at_ms: int = NOON_MS, 
 
 
 def pieces(chunks: Sequence[bytes], first: int = 0, end: int = 1 << 60) -> list[Piece]:
-    return list(MessageColumns(envelope_decoder()).pieces(chunks, first, end, vhost="/", queue="q", partition=0))
+    return list(MessageColumns(envelope_reader()).pieces(chunks, first, end, vhost="/", queue="q", partition=0))
 
 
 def rows(chunks: Sequence[bytes], first: int = 0, end: int = 1 << 60) -> list[dict[str, Any]]:

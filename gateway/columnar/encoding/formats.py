@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final, cast
 
+from gateway.columnar.encoding.direct_headers import AmqpHeaders, put_mqtt_header
 from gateway.columnar.encoding.envelope_columns import EnvelopeDecoder, ProtocolProperties, ReadProtocolProperties, text
+from gateway.columnar.encoding.envelope_reader import EnvelopeReader
 from gateway.kernel.messages.message import Header, HeaderFormat
 from gateway.kernel.messages.native_header import NATIVE
 from gateway_amqp.header import AMQP
@@ -27,3 +29,8 @@ PROTOCOL_PROPERTIES: Final[Mapping[str, ReadProtocolProperties]] = {MQTT.name: _
 def envelope_decoder() -> EnvelopeDecoder:
     """Return the decoder of envelopes for all protocols."""
     return EnvelopeDecoder(FORMATS, PROTOCOL_PROPERTIES)
+
+
+def envelope_reader() -> EnvelopeReader:
+    """Return the reader of envelopes for all protocols; those of AMQP and MQTT are read directly."""
+    return EnvelopeReader(envelope_decoder(), {AMQP.name: AmqpHeaders().put, MQTT.name: put_mqtt_header})

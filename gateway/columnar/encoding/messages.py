@@ -1,4 +1,4 @@
-"""Conversion of messages from rows to columns; envelope values are computed once and repeated."""
+"""Conversion of messages from rows to columns; the values of an envelope are computed once for each batch."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -6,27 +6,26 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from gateway.columnar.encoding.envelope_columns import EnvelopeColumns, EnvelopeDecoder, text
+from gateway.columnar.encoding.envelope_columns import text
+from gateway.columnar.encoding.envelope_reader import EnvelopeReader
+from gateway.columnar.encoding.envelope_rows import EnvelopeRows
 from gateway.columnar.encoding.pieces import Piece
 from gateway.columnar.encoding.rows import Rows, rows_between
-from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, TIMESTAMP
-from gateway.kernel.caches import remember
-from gateway.kernel.messages.contents import decode_content
-
-#: Envelopes whose values are cached. A full cache is cleared, which is cheaper than evicting single entries.
-_MOST_KEPT: Final = 8192
+from gateway.columnar.encoding.schema import ENVELOPE, MESSAGES, MQTT, TIMESTAMP
 
 _ENVELOPE_SCHEMA: Final = pa.schema(ENVELOPE)
 
+_FALSE: Final = pa.scalar(False, pa.bool_())
+_NO_HEADERS: Final = pa.scalar("{}", pa.string())
+
 
 class MessageColumns:
-    """Converts the messages of any stream to columns. Caches the values of envelopes."""
+    """Converts the messages of any stream to columns."""
 
     schema = MESSAGES
 
-    def __init__(self, decoder: EnvelopeDecoder) -> None:
-        self._decoder = decoder
-        self._columns: dict[bytes, EnvelopeColumns] = {}
+    def __init__(self, reader: EnvelopeReader) -> None:
+        self._reader = reader
 
     def pieces(
         self, chunks: Iterable[bytes], first: int, end: int, *, vhost: str, queue: str | None, partition: int = 0
@@ -54,13 +53,29 @@ class MessageColumns:
 
     def _envelope_columns(self, envelopes: Iterable[bytes]) -> pa.RecordBatch:
         """Return the envelope columns, one row for each envelope."""
-        rows = [self._columns.get(envelope) or self._decoded(envelope) for envelope in envelopes]
-        columns = zip(*rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _ENVELOPE_SCHEMA, strict=True)]
+        rows = EnvelopeRows()
+        for envelope in envelopes:
+            self._reader.add(envelope, rows)
+        rows.complete()
+        columns = zip(_ENVELOPE_SCHEMA, rows.values, strict=True)
+        arrays = [_array(rows, field, values) for field, values in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=_ENVELOPE_SCHEMA)
 
-    def _decoded(self, envelope: bytes) -> EnvelopeColumns:
-        return remember(self._columns, envelope, self._decoder.columns(decode_content(envelope)), _MOST_KEPT)
+
+def _array(rows: EnvelopeRows, field: pa.Field, values: list[Any]) -> pa.Array:
+    match field.name:
+        case "redelivered":
+            return pa.repeat(_FALSE, rows.count)
+        case "headers":
+            names, texts = pa.array(rows.header_names, pa.string()), pa.array(rows.header_texts, pa.string())
+            return pa.MapArray.from_arrays(_over(pa.int32(), rows.header_ends), names, texts, type=field.type)
+        case "headers_json":
+            return pa.array(values, pa.string()).fill_null("{}") if values else pa.repeat(_NO_HEADERS, rows.count)
+        case "mqtt" if rows.topics:
+            members = (rows.topics, rows.qos, rows.retain)
+            arrays = [pa.array(each, member.type) for each, member in zip(members, MQTT, strict=True)]
+            return pa.StructArray.from_arrays(arrays, fields=list(MQTT), mask=arrays[0].is_null())
+    return pa.array(values, field.type) if values else pa.nulls(rows.count, field.type)
 
 
 def _text(value: str | None) -> pa.Scalar:

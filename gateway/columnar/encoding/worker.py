@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
 from gateway.columnar.encoding.body_redaction import BodyRedaction
-from gateway.columnar.encoding.formats import envelope_decoder
+from gateway.columnar.encoding.formats import envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
 from gateway.columnar.encoding.pieces import Piece
@@ -53,7 +53,7 @@ class Worker:
     """Answers the broker's requests. Owns the caches kept between requests."""
 
     def __init__(self) -> None:
-        self._messages = MessageColumns(envelope_decoder())
+        self._messages = MessageColumns(envelope_reader())
         self._trace = TraceColumns()
         self._known = KnownNames()
         self._filing: Filing | None = None

@@ -31,6 +31,9 @@ _WIDE_LENGTHS: Final = struct.Struct(">BIIBI")
 #: The bytes of a content of version 1 before the names.
 LENGTHS_SIZE: Final = _LENGTHS.size
 
+#: The bytes of the last length, that of the header.
+_HEADER_LENGTH: Final = 4
+
 #: The longest name that version 1 can hold, in bytes.
 LONGEST_NARROW_NAME: Final = 0xFFFF
 
@@ -131,6 +134,20 @@ def decode_content(record: bytes) -> StoredMessage:
         )
     except UnicodeDecodeError:
         raise UnreadableRecord("a name in the content of a message is not UTF-8") from None
+
+
+def names_and_header(envelope: bytes) -> tuple[bytes, bytes]:
+    """Return the names of an envelope as bytes, equal for equal names, and its header.
+
+    :raises UnreadableRecord: if it is incomplete.
+    :raises StorageError: if a newer gateway wrote it.
+    """
+    lengths, exchange_size, key_size, format_size, header_size = _lengths(envelope)
+    header = lengths + exchange_size + key_size + format_size
+    if header + header_size > len(envelope):
+        raise UnreadableRecord("the content of a message is incomplete")
+    sizes = lengths - _HEADER_LENGTH
+    return envelope[:sizes] + envelope[lengths:header], envelope[header : header + header_size]
 
 
 class ContentReader:

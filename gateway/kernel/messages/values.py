@@ -17,7 +17,9 @@ from gateway.kernel.messages.message import Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_TAG: Final = "$"
+TAG: Final = "$"
+"""The key of a tagged value."""
+
 _MICROSECOND: Final = timedelta(microseconds=1)
 _PLAIN: Final = frozenset({type(None), bool, str})
 
@@ -71,7 +73,7 @@ def _from_json(value: Json) -> Value:
         return [_from_json(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if _TAG not in value:
+    if TAG not in value:
         return {name: _from_json(item) for name, item in value.items()}
     match value:
         case {"$": [str(tag), content]} if tag in _DECODERS and len(value) == 1:
@@ -80,14 +82,14 @@ def _from_json(value: Json) -> Value:
 
 
 def _tagged(tag: str, content: Json) -> Json:
-    return {_TAG: [tag, content]}
+    return {TAG: [tag, content]}
 
 
 def _dict_to_json(value: dict[str, Value]) -> Json:
     if not all(type(name) is str for name in value):
         raise TypeError("the names in a mapping must be strings")
     plain: Json = {name: _to_json(item) for name, item in value.items()}
-    return _tagged("dict", plain) if _TAG in value else plain
+    return _tagged("dict", plain) if TAG in value else plain
 
 
 def _dict_from_json(content: dict[str, Json]) -> Value:

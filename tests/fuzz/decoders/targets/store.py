@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import lmdb
 
 from gateway.columnar.encoding.envelope_columns import EnvelopeColumns
-from gateway.columnar.encoding.formats import envelope_decoder
+from gateway.columnar.encoding.formats import envelope_decoder, envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.rows import rows_between
 from gateway.columnar.encoding.trace_events import TraceColumns
@@ -182,7 +182,7 @@ def _columns(data: bytes) -> None:
         return decoder.columns(decode_content(data))
 
     attempt(refusals, columns)
-    messages = MessageColumns(decoder)
+    messages = MessageColumns(envelope_reader())
     attempt(refusals, lambda: [each.batch.num_rows for each in messages.pieces([data], 0, 1000, vhost="/", queue="q")])
     attempt(refusals, lambda: [each.batch.num_rows for each in TraceColumns().pieces([data], 0, 1000, vhost="/")])
 
