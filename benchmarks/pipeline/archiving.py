@@ -1,4 +1,4 @@
-"""What the archive costs for each message of a queue, and how far its files are behind."""
+"""CPU of the archive for each message of a queue, and the lag of its files."""
 
 import json
 import time
@@ -62,7 +62,7 @@ def measure_archiving(broker: Broker, messages: int, rounds: int) -> Sequence[Fi
 
 
 class ArchiveState:
-    """What the broker says of the archive of the queue."""
+    """The state of the queue's archive, by the management API."""
 
     def __init__(self, management: Management) -> None:
         self._management = management

@@ -95,7 +95,7 @@ STORED = st.one_of(
 
 
 def record(stored: StoredMessage) -> bytes:
-    """Return the content of a message whose header nobody has checked."""
+    """Return the content of a message with an unchecked header."""
     names = stored.exchange, stored.routing_key
     sizes = [len(each.encode("utf-8", "surrogatepass")) for each in names]
     texts = b"".join(each.encode("utf-8", "surrogatepass") for each in names)

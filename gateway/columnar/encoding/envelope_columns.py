@@ -19,7 +19,7 @@ from gateway.kernel.messages.values import TAG, dumps
 Death: TypeAlias = dict[str, str | int | datetime | list[str] | None]
 
 
-class Mqtt(TypedDict):
+class MqttColumns(TypedDict):
     """The properties of a message that only MQTT has."""
 
     topic: str
@@ -64,14 +64,14 @@ class EnvelopeColumns(NamedTuple):
     headers: list[tuple[str, str | None]]
     headers_json: str
     x_death: list[Death] | None
-    mqtt: Mqtt | None
+    mqtt: MqttColumns | None
 
 
 class ProtocolProperties(NamedTuple):
     """The properties of a message that only one protocol has."""
 
     client_id: str | None = None
-    mqtt: Mqtt | None = None
+    mqtt: MqttColumns | None = None
 
 
 ReadProtocolProperties: TypeAlias = Callable[[Header, str], ProtocolProperties]

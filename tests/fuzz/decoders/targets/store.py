@@ -23,7 +23,7 @@ from gateway.kernel.errors import ProtocolViolation, Refused, StorageError
 from gateway.kernel.journal.changes import Dequeued, Discarded, Enqueued, Lsn, Stored
 from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.messages.chunks import encode_chunk
-from gateway.kernel.messages.contents import ContentWriter, decode_content
+from gateway.kernel.messages.contents import ContentWriter, decode_content, names_and_header
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import native_header
 from gateway.worker_process.framing import FrameReader, encode_frame
@@ -182,6 +182,7 @@ def _columns(data: bytes) -> None:
         return decoder.columns(decode_content(data))
 
     attempt(refusals, columns)
+    attempt(refusals, names_and_header, data)
     messages = MessageColumns(envelope_reader())
     attempt(refusals, lambda: [each.batch.num_rows for each in messages.pieces([data], 0, 1000, vhost="/", queue="q")])
     attempt(refusals, lambda: [each.batch.num_rows for each in TraceColumns().pieces([data], 0, 1000, vhost="/")])
@@ -275,6 +276,7 @@ TARGETS: Final = (
             "gateway.columnar.encoding.rows:rows_between", "gateway.columnar.encoding.messages:MessageColumns.pieces",
             "gateway.columnar.encoding.trace_events:TraceColumns.pieces",
             "gateway.columnar.encoding.envelope_columns:EnvelopeDecoder.columns",
+            "gateway.kernel.messages.contents:names_and_header",
     ),
         _column_seeds,
         TOKENS,
