@@ -1,9 +1,15 @@
-"""Access rights of the data directory: only the broker's user may read its messages, password hashes and secrets."""
+"""The data directory: its access rights, and the names in it.
+
+Only the broker's user may read its messages, password hashes and secrets.
+"""
 
 import os
 import stat
 from pathlib import Path
 from typing import Final
+
+COPY: Final = "cluster-copy"
+"""The directory of a cluster node's copy in the data directory."""
 
 #: The permission bits of group and others.
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO

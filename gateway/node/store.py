@@ -12,7 +12,7 @@ from gateway.kernel.events import Event
 from gateway.kernel.journal.store import Store
 from gateway.kernel.messages.message import Value
 from gateway.logs import StructuredLog
-from gateway.node.data_directory import make_private
+from gateway.node.data_directory import COPY, make_private
 
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
@@ -42,6 +42,9 @@ def open_store(settings: Settings, reactor: Any, files: "StoreFiles") -> Store:
     :raises StorageError: when the data directory cannot be used.
     """
     _make_private(settings.data)
+    if (settings.data / COPY).is_dir():
+        advice = "start the node with cluster.servers, or use another directory"
+        _log.warning("data of a cluster is not used", directory=str(settings.data / COPY), advice=advice)
     if settings.storage.engine == "memory":
         from gateway_memory import MemoryStore
 

@@ -14,7 +14,8 @@ from gateway.cluster.replication.step_codec import StepEncoder
 from gateway.kernel.errors import StorageError
 from gateway.kernel.journal.changes import Put
 from gateway.net.clock import ReactorClock
-from gateway.node.cluster.local_copy import COPY, BuiltCopy, LocalCopy
+from gateway.node.cluster.local_copy import BuiltCopy, LocalCopy
+from gateway.node.data_directory import COPY
 from gateway.testing.store_session import vhost_record
 from gateway_memory.cluster import MemoryQueueLogs
 from tests.cluster.scripted_logs import run

@@ -156,6 +156,12 @@ def test_repair_without_a_store_prints_one_line(gateway: Gateway) -> None:
     assert done.stderr == f"gateway: there is no store in {gateway.data}\n"
 
 
+def test_a_copy_of_a_cluster_in_the_directory_is_reported_at_the_start(stopped: Gateway) -> None:
+    (stopped.data / "cluster-copy").mkdir()
+    stopped.start()
+    assert str(stopped.data / "cluster-copy") in stopped.log_has("data of a cluster is not used")
+
+
 def test_an_empty_data_file_is_reported_at_the_start(stopped: Gateway) -> None:
     (stopped.data / "data.mdb").write_bytes(b"")
     stopped.start()

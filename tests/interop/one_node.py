@@ -6,6 +6,7 @@ from typing import Final
 REASONS: Final = {
     "test_gatewayctl_examples.py": "the examples stop and drain the node of a pid file, and read its log",
     "test_pages_in_any_order.py": "the plugins of the pages are files of the node",
+    "test_the_page_has_the_lines_of_refused_starts": "a second process has the store of a broker without a cluster",
     "test_ports_with_and_without_a_listener": "the leader answers for its own ports, which are others on one machine",
     "test_an_answer_has_the_fields_of_rabbitmq[health/checks/node-is-quorum-critical]": (
         "the answer of RabbitMQ is that of a single node"

@@ -12,6 +12,7 @@ from gateway.cli.options import configuration_options, settings_from
 from gateway.cli.profile.sampler import FORMATS, Sampler, runs_machine_code
 from gateway.cli.profile.samples import Samples, read_samples
 from gateway.kernel.errors import ConfigurationError
+from gateway.node.data_directory import COPY
 
 _MOST_SECONDS: Final = 600
 _MOST_PER_SECOND: Final = 1000
@@ -46,7 +47,6 @@ def profile(
     if output is not None and output.suffix not in FORMATS:
         raise ConfigurationError(f"--output: {output.name} ends neither with .svg nor with .json")
     directory = settings_from(config, data, overrides).data
-    from gateway.node.cluster.local_copy import COPY  # imported here because other commands do not need the store
     from gateway_lmdb.disk import owner_of
 
     process_id = owner_of(directory) or owner_of(directory / COPY)

@@ -17,15 +17,13 @@ from gateway.kernel.clock import Clock
 from gateway.kernel.errors import StorageError
 from gateway.logs import StructuredLog
 from gateway.management.cluster_state import COPY_BEHIND_BATCHES, COPY_BEHIND_MS
+from gateway.node.data_directory import COPY
 
 if TYPE_CHECKING:
     from gateway_lmdb import LmdbStore
     from gateway_lmdb.compaction import CompactionProgress
 
 _log: Final = StructuredLog("cluster")
-
-#: The directory in the data directory.
-COPY: Final = "cluster-copy"
 
 
 def next_turn(reactor: Any) -> "Deferred[None]":
