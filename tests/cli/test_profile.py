@@ -1,5 +1,6 @@
 """``gateway profile``: samples of a broker's stack, as tables or as a file."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,7 +104,9 @@ def test_a_broker_at_work_is_sampled_where_the_system_lets_py_spy_read_it(
     publishing.join()
     shown = capsys.readouterr()
     if code == 0:
-        assert "of 200 samples" in shown.out
+        taken = re.search(r"of (\d+) samples", shown.out)
+        assert taken is not None
+        assert 1 <= int(taken[1]) <= 200  # a busy machine takes fewer
         assert "gateway/" in shown.out
     else:
         assert (code, shown.out) == (DATA_ERROR, "")
