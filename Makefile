@@ -175,15 +175,18 @@ DEB := build/deb
 VERSION = $(shell sed -n 's/^VERSION = "\(.*\)"/\1/p' gateway/version.py)
 
 deb: $(BUILT) ## build a Debian package of that wheel into dist/; needs debhelper
-	@etc/packaging/make-deb.sh dist/gateway_broker-*.whl $(VERSION) $(DEB) </dev/null
+	@rm -f $(DEB)/*.deb dist/*.deb
+	@etc/packaging/make-deb.sh dist/gateway_broker-$(VERSION)-*-linux_*.whl $(VERSION) $(DEB) </dev/null
 	@cp $(DEB)/*.deb dist/
 
 try-deb: ## install, start, use, upgrade, remove and purge the package of dist/ in a tree of its own; root, debootstrap
 	@etc/packaging/try-deb.sh dist/gateway-broker_$(VERSION)_*.deb $(DEB) </dev/null
 
-# The program first, as its build empties dist/. What follows the last step is printed: the upload is manual.
+# The program first, as its build empties dist/; where it is up to date, only its wheel stays from an earlier release. What
+# follows the last step is printed: the upload is manual.
 release: $(VENV)/.testing ## check the version, build everything that a release has into dist/, print the commands that publish it
 	@$(BIN)/python etc/packaging/release.py check
+	@find dist -type f ! -name '*-linux_*.whl' -delete 2>/dev/null || true
 	@$(MAKE) wheel deb
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet install build </dev/null
 	@$(BIN)/python -m build --outdir dist . >build/release.log 2>&1 || { tail -n 20 build/release.log; exit 1; }

@@ -2,6 +2,7 @@
 # Build the Debian package of a wheel: make-deb.sh WHEEL VERSION DIRECTORY. The package is then in DIRECTORY.
 # It builds a copy, as Debian's tools need their directory at the top of the tree.
 set -eu
+[ $# -eq 3 ] && [ -f "$1" ] || { echo "make-deb.sh needs one wheel, its version and a directory, not: $*" >&2; exit 1; }
 wheel=$(realpath "$1")
 version=$2
 project=$(dirname "$(realpath "$0")")/../..

@@ -61,22 +61,27 @@ def check(root: Path) -> str:
     return version
 
 
-def requirements(name: str, known: dict[str, Distribution]) -> None:
-    """Add a package and what it needs without extras to ``known``, as installed in this environment."""
-    if name in known:
+def requirements(name: str, known: dict[tuple[str, str], Distribution], extra: str = "") -> None:
+    """Add a package and what it needs to ``known``, by name and extra, as installed in this environment.
+
+    An extra of a requirement counts, too: ``tabulate[widechars]`` needs wcwidth.
+    """
+    if (name, extra) in known:
         return
-    known[name] = distribution(name)
-    for line in known[name].requires or ():
+    known[name, extra] = distribution(name)
+    for line in known[name, extra].requires or ():
         required = Requirement(line)
-        if required.marker is None or required.marker.evaluate({"extra": ""}):
-            requirements(re.sub(r"[-_.]+", "-", required.name).lower(), known)
+        if required.marker is None or required.marker.evaluate({"extra": extra}):
+            other = re.sub(r"[-_.]+", "-", required.name).lower()
+            for wanted in ("", *required.extras):
+                requirements(other, known, wanted)
 
 
 def bill_of_materials(version: str) -> dict[str, Any]:
     """Return the packages that a broker needs, in the form of CycloneDX 1.5."""
-    known: dict[str, Distribution] = {}
+    known: dict[tuple[str, str], Distribution] = {}
     requirements(PACKAGE, known)
-    del known[PACKAGE]
+    packages = {name: package for (name, _), package in known.items() if name != PACKAGE}
     components = [
         {
             "type": "library",
@@ -84,7 +89,7 @@ def bill_of_materials(version: str) -> dict[str, Any]:
             "version": package.version,
             "purl": f"pkg:pypi/{name}@{package.version}",
         }
-        for name, package in sorted(known.items())
+        for name, package in sorted(packages.items())
     ]
     subject = {"type": "application", "name": PACKAGE, "version": version, "purl": f"pkg:pypi/{PACKAGE}@{version}"}
     return {

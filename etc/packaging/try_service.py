@@ -10,7 +10,6 @@ import pwd
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -75,7 +74,7 @@ def wait_for(manager: socket.socket, state: str) -> None:
         pass
 
 
-def publish(broker: subprocess.Popen[bytes]) -> None:
+def publish() -> None:
     """Publish a persistent message, and let logrotate rotate the log."""
     with pika.BlockingConnection(ADDRESS) as connection:
         channel = connection.channel()
@@ -84,17 +83,16 @@ def publish(broker: subprocess.Popen[bytes]) -> None:
         channel.basic_publish("", "kept", b"kept", pika.BasicProperties(delivery_mode=2))
     if shutil.which("logrotate"):
         subprocess.run(["logrotate", "--force", "/etc/logrotate.d/gateway"], check=True)
-        broker.send_signal(signal.SIGHUP)  # as its postrotate does, where systemd runs
 
 
-def consume(broker: subprocess.Popen[bytes]) -> None:
+def consume() -> None:
     """Consume the message of an earlier run."""
     with pika.BlockingConnection(ADDRESS) as connection:
         body = connection.channel().basic_get("kept", auto_ack=True)[2]
     assert body == b"kept", f"received {body!r}"
 
 
-ACTIONS: dict[str, Callable[[subprocess.Popen[bytes]], None]] = {"publish": publish, "consume": consume}
+ACTIONS: dict[str, Callable[[], None]] = {"publish": publish, "consume": consume}
 
 
 def main(action: str) -> int:
@@ -107,7 +105,7 @@ def main(action: str) -> int:
         os.chmod(address, 0o666)
         broker = started(manager, address)
         try:
-            ACTIONS[action](broker)
+            ACTIONS[action]()
             broker.terminate()
             wait_for(manager, "STOPPING=1")
             code = broker.wait(LIMIT_S)

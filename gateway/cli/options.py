@@ -1,6 +1,7 @@
 """Options of all commands that read the configuration."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -13,11 +14,16 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def configuration_options(command: F) -> F:
-    """Add ``--config``, ``--data`` and ``--set`` to a command."""
+    """Add ``--config``, ``--data`` and ``--set`` to a command. ``GATEWAY_CONFIG`` can name the file instead."""
     for option in (
         click.option("--set", "overrides", metavar="SECTION.KEY=VALUE", multiple=True, help="Override a setting."),
         click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory."),
-        click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file."),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path, dir_okay=False),
+            envvar="GATEWAY_CONFIG",
+            help="The configuration file.",
+        ),
     ):
         command = option(command)
     return command
@@ -31,4 +37,4 @@ def settings_from(config: Path | None, data: Path | None, overrides: tuple[str, 
 def configured_from(config: Path | None, data: Path | None, overrides: tuple[str, ...]) -> Configured:
     """Return the settings for these options, and where each was given. :raises ConfigurationError: if invalid."""
     given = (f"data={json.dumps(str(data))}",) if data is not None else ()  # quoted as a TOML string
-    return load_with_origins(config, (*overrides, *given))
+    return load_with_origins(config, (*overrides, *given), os.environ)

@@ -1,4 +1,4 @@
-"""Load settings from a TOML file and ``--set``; each error is one line with the key and the allowed values."""
+"""Load settings from a TOML file, the environment and ``--set``; each error is one line that names key and cause."""
 
 import re
 import tomllib
@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
 from gateway.config.catalogue import settings_by_key
 from gateway.config.checks import contradictions
+from gateway.config.environment import settings_in
 from gateway.config.settings import Settings
 from gateway.kernel.errors import ConfigurationError
 
@@ -27,7 +29,7 @@ VHOSTS_ALLOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """Settings as they were given. ``origin_by_key`` says where: the file or the command line; others are defaults.
+    """Settings as they were given. ``origin_by_key`` names file, environment or command line; others are defaults.
 
     A key is dotted, as in ``amqp.port``; the settings of a virtual host have one key, ``vhosts."NAME"``.
     """
@@ -38,27 +40,35 @@ class Configured:
 
 
 COMMAND_LINE: Final = "command line"
+ENVIRONMENT: Final = "environment"
+
+#: The option of an override, which begins the lines of its errors.
+_SET: Final = "--set"
 
 
-def load(file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
-    """Read the file, apply ``SECTION.KEY=VALUE`` overrides, and check the result.
+def load(
+    file: Path | None = None, overrides: Iterable[str] = (), environment: Mapping[str, str] = MappingProxyType({})
+) -> Settings:
+    """Read the file, apply the variables of the environment and ``SECTION.KEY=VALUE`` overrides, and check the result.
 
     :raises ConfigurationError: with one line for each error.
     """
-    return load_with_origins(file, overrides).settings
+    return load_with_origins(file, overrides, environment).settings
 
 
-def load_with_origins(file: Path | None = None, overrides: Iterable[str] = ()) -> Configured:
+def load_with_origins(
+    file: Path | None = None, overrides: Iterable[str] = (), environment: Mapping[str, str] = MappingProxyType({})
+) -> Configured:
     """Load the settings, as ``load`` does, and note where each was given."""
     document = read_document(file) if file is not None else {}
     origins = dict.fromkeys(_keys(document), str(file))
-    overridden = set()
-    for override in overrides:
-        path, value = parse_override(override)
+    givers: dict[KeyPath, str] = {}
+    for giver, override in (*settings_in(environment), *((_SET, override) for override in overrides)):
+        path, value = parse_override(override, giver)
         _put(document, path, value)
-        overridden.add(path)
-        origins |= dict.fromkeys(_keys(_nested(path, value)), COMMAND_LINE)
-    return Configured(_validated(document, file, overridden), origins, file)
+        givers[path] = giver
+        origins |= dict.fromkeys(_keys(_nested(path, value)), COMMAND_LINE if giver == _SET else ENVIRONMENT)
+    return Configured(_validated(document, file, givers), origins, file)
 
 
 def changed(settings: Settings, key: str, value: object) -> Settings:
@@ -70,7 +80,7 @@ def changed(settings: Settings, key: str, value: object) -> Settings:
     if key not in settings_by_key():
         close = get_close_matches(key, settings_by_key(), n=1)
         raise ConfigurationError(f"{key}: no such setting" + (f"; did you mean {close[0]}?" if close else ""))
-    new = _validated(_nested(path, value), None, set(), is_whole=False)
+    new = _validated(_nested(path, value), None, {}, is_whole=False)
     return with_value_of(settings, new, key)
 
 
@@ -87,12 +97,12 @@ def with_value_of(settings: Settings, other: Settings, key: str) -> Settings:
     return result
 
 
-def _validated(document: Document, file: Path | None, overridden: set[KeyPath], is_whole: bool = True) -> Settings:
-    """Check a document; contradictions between settings only if it ``is_whole``."""
+def _validated(document: Document, file: Path | None, givers: Mapping[KeyPath, str], is_whole: bool = True) -> Settings:
+    """Check a document; contradictions only if it ``is_whole``. ``givers`` has the settings outside the file."""
     try:
         settings = Settings.model_validate(document)
     except ValidationError as errors:
-        lines = [_line(error["loc"], error["type"], error["input"], file, overridden) for error in errors.errors()]
+        lines = [_line(error["loc"], error["type"], error["input"], file, givers) for error in errors.errors()]
         raise ConfigurationError("\n".join(lines)) from None
     if is_whole and (lines := contradictions(settings)):
         raise ConfigurationError("\n".join(f"{file}: {line}" if file else line for line in lines))
@@ -148,7 +158,7 @@ def _parsed(text: str) -> Document:
         raise ValueError("arrays or tables are nested too deeply") from None
 
 
-def parse_override(text: str) -> tuple[KeyPath, Any]:
+def parse_override(text: str, giver: str = _SET) -> tuple[KeyPath, Any]:
     """Split ``SECTION.KEY=VALUE``. The value is TOML, or a bare string if it is no TOML or the setting is a string.
 
     :raises ConfigurationError: if there is no ``=`` or the key is malformed.
@@ -157,6 +167,8 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
     path = _key_path(key.strip())
     if not equals or not path:
         examples = 'amqp.port=5673 or vhosts."/".tracing=true'
+        if giver != _SET:  # the value may be a password
+            raise ConfigurationError(f"{giver}: not of the form GATEWAY__SECTION__KEY, like GATEWAY__AMQP__PORT")
         raise ConfigurationError(f"--set {text}: not of the form SECTION.KEY=VALUE, like {examples}")
     return path, _value(path, value.strip())
 
@@ -197,11 +209,16 @@ def _put(document: Document, path: KeyPath, value: Any) -> None:
     document[name] = value
 
 
-def _line(loc: tuple[int | str, ...], kind: str, value: object, file: Path | None, overridden: set[KeyPath]) -> str:
+def _line(
+    loc: tuple[int | str, ...], kind: str, value: object, file: Path | None, givers: Mapping[KeyPath, str]
+) -> str:
     """Describe an error in one line: its source, the key and the allowed values."""
     path = tuple(part for part in loc if isinstance(part, str))
-    is_overridden = any(override[: len(path)] == path for override in overridden)
-    source = "--set " if is_overridden else f"{file}: " if file is not None else ""
+    giver = next((giver for given, giver in givers.items() if given[: len(path)] == path), None)
+    if giver is None:
+        source = f"{file}: " if file is not None else ""
+    else:
+        source = f"{giver} " if giver == _SET else f"{giver}: "
     key = written_key(path)
     if kind == "extra_forbidden":
         return f"{source}{key}: no such setting; {_suggestion(path)}"

@@ -13,7 +13,8 @@ HIDDEN: Final = "(hidden)"
 
 TEMPLATE_HEAD: Final = """\
 # Every setting of the gateway with its default. Remove the "#" before a line to change it.
-# Any setting can also be given on the command line: gateway run --set amqp.port=5673
+# Any setting can also be given on the command line, gateway run --set amqp.port=5673, and as a variable of the
+# environment, GATEWAY__AMQP__PORT=5673.
 # Sizes are bytes or strings such as "50MB" (powers of 1000) and "2GiB" (powers of 1024).
 # Relative paths start from the working directory of the gateway.
 """
@@ -38,6 +39,12 @@ The gateway reads one TOML file, `gateway run --config FILE`; without one every 
 `--set SECTION.KEY=VALUE` overrides any setting and may be repeated: the value is TOML, or a bare string. A name with
 other characters than letters, digits, `_` and `-` is quoted: `--set 'vhosts."/".tracing=true'`. An unknown key or an
 invalid value stops the start with one line that names the key and the allowed values.
+
+A variable of the environment is a setting, too: `GATEWAY__` and the key, with two underscores for the dot, such as
+`GATEWAY__AMQP__PORT=5673`. With `_FILE` at the end of its name the value is the content of a file, without its last line
+end: `GATEWAY__DEFAULT_PASS_FILE=/run/secrets/pass`. Unlike a command line, other users of the machine cannot read it.
+Variables override the file, and `--set` overrides both. `GATEWAY_CONFIG=FILE` is `--config FILE`. Settings of virtual hosts
+have no variables.
 
 `gateway check --config FILE` does the same checks, loads the plugins, reads the definitions and prints the effective
 settings, without starting the broker. Its exit code is 0 if there are no errors, 65 if the configuration is wrong and

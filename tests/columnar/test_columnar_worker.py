@@ -112,10 +112,11 @@ def test_a_failure_is_answered_as_text(worker: Worker, task: dict[str, Any]) -> 
     assert worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 1}, chunk([message()])).head.get("error") is None
 
 
-def test_the_worker_ends_with_its_input_and_ignores_ctrl_c() -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP])
+def test_the_worker_ends_with_its_input_and_ignores_signals_for_the_broker(sent: signal.Signals) -> None:
     worker = Worker()
     worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 0})
-    worker.process.send_signal(signal.SIGINT)
+    worker.process.send_signal(sent)
     worker.ask({"do": "arrow", **PLACE, "from": 0, "to": 0})
     assert worker.process.stdin is not None
     worker.process.stdin.close()

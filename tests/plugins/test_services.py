@@ -138,7 +138,7 @@ REFUSED = [
     ("return [HttpResource('a b', print)]", "gateway_http_resources: the resource GET 'a b': the segment 'a b'"),
     ("return [HttpResource(None, print)]", "gateway_http_resources: HttpResource: AttributeError"),
     ("return [HttpResource('a', print)] * 2", "the resource GET 'a' is offered twice"),
-    ("return 1 / 0", "ZeroDivisionError"),
+    ("return 1 / 0", "mine.py:4) for virtual host '/': ZeroDivisionError: division by zero"),
 ]
 
 
@@ -155,10 +155,13 @@ def test_a_plugin_with_wrong_services_is_refused(line: str, reason: str, tmp_pat
 
 
 def test_verbs_and_panels_without_a_resource_are_refused(tmp_path: Path) -> None:
-    for hook, offer in (("ctl_verbs", "CtlVerb('a', 'b')"), ("ui_panels", "UiPanel('A', 'b')")):
+    for hook, offer, reason in (
+        ("ctl_verbs", "CtlVerb('a', 'b')", "the verb 'a' calls GET 'b', which is no resource of the plugin"),
+        ("ui_panels", "UiPanel('A', 'b')", "the panel 'A' shows 'b', which is no GET resource of the plugin"),
+    ):
         broker = LiveBroker(tmp_path)
         broker.write("mine", f"from gateway.api import *\n@hookimpl\ndef gateway_{hook}():\n    return [{offer}]\n")
-        with pytest.raises(ConfigurationError, match=f"gateway_{hook}: the .* resource of the plugin"):
+        with pytest.raises(ConfigurationError, match=f"gateway_{hook}: {reason}"):
             do(broker.live.enabling("/", "mine"))
 
 

@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 PARTS: Final[Mapping[str, Part]] = {
     "Tutorials": Part(
-        "Learn by doing: each can be pasted from its top to its end.",
+        "Learn by doing.",
         {
             "First steps": ("README.md", "docs/install.md", "docs/tutorial.md"),
             "Protocols": ("docs/protocols/amqp.md", "docs/protocols/mqtt.md", "docs/protocols/stomp.md"),

@@ -144,7 +144,9 @@ def _frames(requests: BinaryIO) -> Iterator[Frame]:
 
 def main() -> None:
     """Serve the broker on standard input and output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker ends the worker by closing the pipe
+    # The broker ends the worker by closing the pipe. A terminal, and systemctl kill, send these to both processes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.nice(_NICENESS)
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer)

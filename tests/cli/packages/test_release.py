@@ -94,5 +94,17 @@ def test_it_writes_checksums_the_bill_of_materials_and_the_message_of_the_tag(
     assert lines[f"{VERSION}_amd64.deb"] == hashlib.sha256(b"{}_amd64.deb").hexdigest()
     bill: dict[str, Any] = json.loads((dist / "sbom.json").read_text())
     components = {component["name"] for component in bill["components"]}
-    assert {"twisted", "lmdb", "pamqp", "zope-interface"} <= components
+    # wcwidth is what tabulate[widechars] needs.
+    assert {"twisted", "lmdb", "pamqp", "zope-interface", "tabulate", "wcwidth"} <= components
+    assert len(components) == len(bill["components"])
     assert "pytest" not in components
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.whl", "b.whl", "1", "."), ("absent.whl", "1", ".")])
+def test_the_debian_package_is_of_one_wheel(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    for name in ("a.whl", "b.whl"):
+        (tmp_path / name).touch()
+    command = [ROOT / "etc" / "packaging" / "make-deb.sh", *arguments]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr == f"make-deb.sh needs one wheel, its version and a directory, not: {' '.join(arguments)}\n"

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +14,6 @@ import pytest
 import yaml
 
 from gateway.config import load
-from gateway.config.catalogue import settings_by_key
-from gateway.kernel.errors import ConfigurationError
 from gateway.version import VERSION
 from tests.ports import free_port
 from tests.running import Gateway
@@ -36,54 +35,60 @@ def program(name: str) -> ModuleType:
     return module
 
 
-def test_settings_come_from_the_environment(tmp_path: Path) -> None:
-    password = tmp_path / "password"
-    password.write_text("0123\n")
-    environment = {
-        "GATEWAY__AMQP__HEARTBEAT_S": "30",
-        "GATEWAY__DEFAULT_PASS_FILE": str(password),
-        "GATEWAY__LOG__FILE": "broker.log",
-        "GATEWAY_SERVICE_HOST": "10.0.0.1",
-    }
-    settings = load(None, list(program("entrypoint").settings(environment)))
-    assert (settings.amqp.heartbeat_s, settings.default_pass.get_secret_value()) == (30, "0123")
-    assert settings.log.file == Path("broker.log")
-
-
-def test_a_setting_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="heartbeats"):
-        load(None, list(program("entrypoint").settings({"GATEWAY__AMQP__HEARTBEATS": "30"})))
-
-
-def test_no_setting_looks_like_one_that_is_read_from_a_file() -> None:
-    assert [key for key in settings_by_key() if key.endswith("_file")] == []
-
-
-def test_the_container_runs_the_broker_or_another_command() -> None:
-    command = program("entrypoint").command
-    environment = {"GATEWAY__BIND": "*"}
-    run = ["gateway", "run", "--data", "/var/lib/gateway"]
-    assert command([], environment, False) == [*run, "--set", "bind=*"]
-    assert command(["run", "--set", "amqp.port=1"], {}, True) == [
-        *run, "--config", "/etc/gateway/gateway.toml", "--set", "amqp.port=1",
-    ]  # fmt: skip
-    assert command(["check"], environment, False) == ["gateway", "check"]
+def test_the_image_runs_the_broker_with_the_settings_of_the_environment_and_of_its_file() -> None:
+    dockerfile = (ETC / "container" / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["gateway"]\nCMD ["run"]\n' in dockerfile
+    assert "GATEWAY_CONFIG=/etc/gateway/gateway.toml GATEWAY__DATA=/var/lib/gateway\n" in dockerfile
+    assert "/opt/gateway/share/gateway/gateway.toml /etc/gateway/gateway.toml\n" in dockerfile
+    assert load(None, (), {"GATEWAY__DATA": "/var/lib/gateway"}).data == Path("/var/lib/gateway")
 
 
 def test_a_serving_broker_is_healthy_and_a_closed_port_is_not(tmp_path: Path) -> None:
     fault = program("healthy").fault
     gateway = Gateway(tmp_path).start()
     try:
-        assert fault(gateway.addresses["amqp"][1]) == ""
+        assert fault("127.0.0.1", str(gateway.addresses["amqp"][1])) == ""
+        # All that the broker sent was read, so the system does not reset the connection.
+        assert 'reason="Connection was closed cleanly."' in gateway.log_has("connection closed")
     finally:
         gateway.end()
-    assert "refused" in fault(free_port())
+    assert "refused" in fault("127.0.0.1", str(free_port()))
+
+
+@pytest.mark.parametrize(
+    ("environment", "file", "address"),
+    [
+        ({}, {}, ("127.0.0.1", "5672")),
+        ({}, {"bind": "10.0.0.1", "amqp": {"port": 5673}}, ("10.0.0.1", "5673")),
+        ({"GATEWAY__BIND": "::", "GATEWAY__AMQP__PORT": "1"}, {"bind": "10.0.0.1", "amqp": {"port": 2}}, ("::1", "1")),
+        ({"GATEWAY__BIND": '"0.0.0.0"'}, {"amqp": {"port": "off"}}, ("127.0.0.1", "off")),
+    ],
+)
+def test_the_health_check_asks_where_amqp_is(
+    environment: dict[str, str], file: dict[str, Any], address: tuple[str, str]
+) -> None:
+    assert program("healthy").address(environment, file) == address
+
+
+def test_the_health_check_reads_the_file_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    for text, reason in (
+        ('[amqp]\nport = "off"', "this check needs a fixed port of AMQP, and amqp.port is off"),
+        (f'bind = "127.0.0.1"\n[amqp]\nport = {free_port()}', "[Errno 111] Connection refused"),
+        ("port", f"{file}: Expected '=' after a key in a key/value pair (at end of document)"),
+    ):
+        file.write_text(text)
+        command = [sys.executable, ETC / "container" / "healthy.py"]
+        done = subprocess.run(
+            command, env={"GATEWAY_CONFIG": str(file)}, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (1, f"{reason}\n")
 
 
 def test_a_broker_that_is_starting_is_not_healthy() -> None:
     close = b"\x01\0\0\0\0\0\x0e\0\x0a\0\x32\x01\x40\x03own\0\0\0\0\xce"
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(program("healthy").fault, listener.getsockname()[1])
+        answer = threads.submit(program("healthy").fault, "127.0.0.1", str(listener.getsockname()[1]))
         client, _ = listener.accept()
         with client:
             client.sendall(close)
@@ -104,11 +109,31 @@ def test_the_image_and_the_chart_have_the_ports_and_the_version_of_the_broker() 
 def test_the_image_has_a_user_a_health_check_and_no_root() -> None:
     lines = (ETC / "container" / "Dockerfile").read_text().splitlines()
     assert "USER 10001:10001" in lines
-    assert [line for line in lines if line.startswith(("HEALTHCHECK", "ENTRYPOINT"))] != []
+    check = next(line for line in lines if line.startswith("HEALTHCHECK"))
+    assert check.endswith('CMD ["/opt/gateway/bin/python3", "/opt/gateway/bin/healthy.py"]')
     compose: dict[str, Any] = yaml.safe_load((ETC / "container" / "compose.yml").read_text())
     service = compose["services"]["gateway"]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-    load(None, list(program("entrypoint").settings({**service["environment"], "GATEWAY__DEFAULT_PASS": "x"})))
+    settings = load(None, (), {**service["environment"], "GATEWAY__DEFAULT_PASS": "x"})
+    assert (settings.default_user, settings.prometheus.bind) == ("admin", "*")
+
+
+def test_the_cluster_to_try_needs_nothing_beside_its_own_files() -> None:
+    compose: dict[str, Any] = yaml.safe_load((ETC / "cluster" / "compose.yml").read_text())
+    nodes = [service for name, service in compose["services"].items() if name.startswith("gateway-")]
+    assert [load(None, (), node["environment"]).node for node in nodes] == ["a", "b", "c"]
+    assert all("build" not in service for service in compose["services"].values())
+
+
+def test_units_install_settings_that_only_root_and_the_service_read() -> None:
+    for unit in (ETC / "gateway.service", ETC / "cluster" / "gateway.service"):
+        assert "install -D --mode=640 --group=gateway etc/" in unit.read_text()
+
+
+def test_logrotate_signals_no_process() -> None:
+    rotation = (ETC / "debian" / "gateway-broker.gateway.logrotate").read_text()
+    assert "postrotate" not in rotation
+    assert "create 0640 gateway gateway" in rotation
 
 
 def test_each_value_that_the_templates_read_is_in_the_chart() -> None:
@@ -124,5 +149,9 @@ def test_each_value_that_the_templates_read_is_in_the_chart() -> None:
 def test_the_maintainer_scripts_are_shell() -> None:
     scripts = [*(ETC / "debian" / name for name in ("postinst", "prerm", "postrm")), *ETC.glob("packaging/*.sh")]
     for script in scripts:
-        subprocess.run(["bash", "-n", script], check=True, timeout=30)
+        interpreter = script.read_text().partition("\n")[0].removeprefix("#!")
+        assert interpreter in ("/bin/sh", "/bin/bash")
+        checked = subprocess.run([interpreter, "-n", script], capture_output=True, text=True, check=False, timeout=30)
+        assert (checked.returncode, checked.stderr) == (0, ""), script.name
+        assert re.search(r"^set -e", script.read_text(), re.MULTILINE), script.name
     assert len(scripts) == 5
