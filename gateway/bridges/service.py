@@ -6,21 +6,18 @@ from typing import Any
 from gateway.bridges.amqp_connection import AmqpDialer, LocalConnect
 from gateway.bridges.amqp_shovel import AmqpShovelEnds
 from gateway.bridges.broker_uri import BrokerUri
+from gateway.bridges.components import PARAMETER_CHECKS
 from gateway.bridges.federation import Federation
 from gateway.bridges.mqtt_bridge_rules import COMPONENT as MQTT_BRIDGE
-from gateway.bridges.mqtt_bridge_rules import require_valid_bridge
 from gateway.bridges.mqtt_bridges import MqttBridges
 from gateway.bridges.mqtt_ends import TopicMap
 from gateway.bridges.mqtt_shovel import MqttShovelEnds
-from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, STOMP, require_valid_shovel, shovel_of
+from gateway.bridges.shovel_definition import AMQP, COMPONENT, MQTT, STOMP, shovel_of
 from gateway.bridges.shovel_ends import ShovelEnds
 from gateway.bridges.shovels import Shovels
 from gateway.bridges.stomp_shovel import StompShovelEnds
 from gateway.bridges.upstreams import (
     UPSTREAM,
-    UPSTREAM_SET,
-    require_valid_upstream,
-    require_valid_upstream_set,
     upstream_of,
 )
 from gateway.kernel.broker.broker import Broker
@@ -52,10 +49,7 @@ class BridgeService:
         self._shovels = Shovels(broker, ends, touch)
         self._federation = Federation(broker, dialer)
         self._mqtt_bridges = MqttBridges(broker, dialer, reactor, topics_of, mqtt_exchange_of)
-        broker.parameters.components[MQTT_BRIDGE] = require_valid_bridge
-        broker.parameters.components[COMPONENT] = require_valid_shovel
-        broker.parameters.components[UPSTREAM] = require_valid_upstream
-        broker.parameters.components[UPSTREAM_SET] = require_valid_upstream_set
+        broker.parameters.components.update(PARAMETER_CHECKS)
 
     def start(self) -> None:
         """Start what the stored parameters define."""

@@ -31,7 +31,7 @@ def read_definitions(file: Path) -> Definitions:
 
     :raises ConfigurationError: if it cannot be read, or with one line for each error in it.
     """
-    return _run(check(read_document(file), str(file)))
+    return checked(read_document(file), str(file))
 
 
 def read_document(file: Path) -> object:
@@ -47,7 +47,12 @@ def read_document(file: Path) -> object:
 
 def parse_definitions(text: str, source: str) -> Definitions:
     """Parse definitions; ``source`` is their origin in errors. Raises the errors of ``read_definitions``."""
-    return _run(check(_decoded(text, source), source))
+    return checked(_decoded(text, source), source)
+
+
+def checked(document: object, source: str) -> Definitions:
+    """Check decoded JSON at once, without steps; see ``check``, also for the errors."""
+    return _run(check(document, source))
 
 
 def _decoded(text: str, source: str) -> object:

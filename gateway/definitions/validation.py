@@ -6,6 +6,7 @@ which the definitions would be applied. Bindings are checked on a throwaway obje
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from gateway.definitions import model
@@ -30,6 +31,22 @@ _ARGUMENT: Final = re.compile(r"(?:invalid arg|invalid type '\w+' for arg) '([^'
 D = TypeVar("D", bound=model.Definition)
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedEntry:
+    """An entry that the broker would refuse: ``number`` counts from 0 within its category. ``reason`` is one line."""
+
+    category: str
+    number: int
+    reason: str
+
+    @property
+    def location(self) -> str:
+        """The place in the definitions: the entry, and the argument if the reason is about one."""
+        found = _ARGUMENT.match(self.reason)
+        argument = f".arguments.{found[1]}" if found and self.category != "policies" else ""
+        return f"{self.category}[{self.number}]{argument}"
+
+
 def validate(
     definitions: model.Definitions, broker: Broker, source: str, default_vhost: str, elsewhere: Collection[str] = ()
 ) -> Iterator[None]:
@@ -37,16 +54,31 @@ def validate(
 
     :raises ConfigurationError: at the end, with one line for each entry that the broker would refuse.
     """
-    wrong: list[str] = []
+    wrong: list[RefusedEntry] = []
+    for refused in entry_checks(definitions, broker, default_vhost, elsewhere):
+        if refused is not None:
+            wrong.append(refused)
+        yield
+    if wrong:
+        lines = [f"{source}: {refused.location}: {refused.reason}" for refused in wrong[:MAX_LINES]]
+        more = [f"{source}: and {len(wrong) - MAX_LINES} more"] if len(wrong) > MAX_LINES else []
+        raise ConfigurationError("\n".join(lines + more))
 
-    def check_all(category: str, entries: Iterable[D], check: Callable[[D], None]) -> Iterator[None]:
+
+def entry_checks(
+    definitions: model.Definitions, broker: Broker, default_vhost: str, elsewhere: Collection[str] = ()
+) -> Iterator[RefusedEntry | None]:
+    """Check an entry per step; yield why the broker would refuse it, or ``None``."""
+
+    def check_all(category: str, entries: Iterable[D], check: Callable[[D], None]) -> Iterator[RefusedEntry | None]:
         for number, entry in enumerate(entries):
             try:
                 check(entry)
             except Refused as refusal:
                 reason = " ".join(str(refusal).split())  # RabbitMQ's texts for policies have several lines
-                wrong.append(f"{source}: {_location(category, number, reason)}: {reason}")
-            yield
+                yield RefusedEntry(category, number, reason)
+            else:
+                yield None
 
     records = Records(definitions.version, broker.parameters)
     checks = _EntryChecks(broker, records, default_vhost, definitions, elsewhere)
@@ -60,14 +92,6 @@ def validate(
     yield from check_all("parameters", definitions.parameters, checks.parameter)
     yield from check_all("queues", definitions.queues, checks.queue)
     yield from check_all("bindings", definitions.bindings, checks.binding)
-    if wrong:
-        more = [f"{source}: and {len(wrong) - MAX_LINES} more"] if len(wrong) > MAX_LINES else []
-        raise ConfigurationError("\n".join(wrong[:MAX_LINES] + more))
-
-
-def _location(category: str, number: int, refusal: str) -> str:
-    found = _ARGUMENT.match(refusal)
-    return f"{category}[{number}]" + (f".arguments.{found[1]}" if found and category != "policies" else "")
 
 
 class _EntryChecks:

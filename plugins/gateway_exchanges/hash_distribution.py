@@ -34,7 +34,9 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class ConsistentHash:
-    """Maps equal values to the same destination. One with several bindings has the sum of their weights.
+    """To one destination, chosen by weight and a hash: equal values reach the same one.
+
+    A destination with several bindings has the sum of their weights.
 
     All messages without the value go to the same destination.
     """

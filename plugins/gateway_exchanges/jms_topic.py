@@ -33,7 +33,7 @@ _PART: Final = 32
 
 
 class JmsTopic:
-    """Evaluates the selectors one by one: 20,000 take 50 ms."""
+    """To the queues whose selectors match. It evaluates the selectors one by one: 20,000 take 50 ms."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._selectors: dict[Binding, Selector] = {}

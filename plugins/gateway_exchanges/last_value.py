@@ -7,7 +7,7 @@ from gateway_exchanges.direct import Direct
 
 
 class LastValue(Direct):
-    """Keeps the last message of each routing key."""
+    """Like ``direct``; a new destination gets the last message of its key."""
 
     routes_by_key = False
 

@@ -7,7 +7,7 @@ from gateway.api import Arguments, Binding, Destination, Exchange, ExchangeTypes
 
 
 class LocalRandom:
-    """Chooses a queue at random. Several bindings of one queue count as one."""
+    """To one bound queue, chosen at random. Several bindings of one queue count as one."""
 
     def __init__(
         self, arguments: Arguments, choose: Callable[[Sequence[Destination]], Destination] = random.choice

@@ -11,7 +11,7 @@ from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message,
 
 
 class ModulusHash:
-    """Maps a routing key to one binding. A destination with n bindings gets n shares."""
+    """To one binding, chosen by a hash of the routing key. A destination with n bindings gets n shares."""
 
     routes_by_key = True
 

@@ -7,7 +7,7 @@ from gateway.api import Arguments, Binding, Destination, ExchangeTypes, Message,
 
 
 class RandomBinding:
-    """Chooses a binding at random. A destination with n bindings gets n shares; binding keys are ignored."""
+    """To the destination of one binding, chosen at random. One with n bindings gets n shares; keys are ignored."""
 
     def __init__(
         self, arguments: Arguments, choose: Callable[[Sequence[Destination]], Destination] = random.choice

@@ -17,7 +17,7 @@ DEFAULT_LENGTH: Final = 20
 
 
 class RecentHistory(Fanout):
-    """Keeps the latest messages under rising numbers."""
+    """A fanout that hands its latest messages to each new destination; it keeps them under rising numbers."""
 
     routes_by_key = False
 

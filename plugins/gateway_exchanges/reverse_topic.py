@@ -20,7 +20,10 @@ class _Level:
 
 
 class ReverseTopic:
-    """Finds binding keys in a tree by their words. A pattern that starts with a wildcard examines the whole tree."""
+    """Like ``topic``, but the routing key is the pattern. It finds binding keys in a tree by their words.
+
+    A pattern that starts with a wildcard examines the whole tree.
+    """
 
     routes_by_key = True
 

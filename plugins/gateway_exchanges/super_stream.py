@@ -21,7 +21,7 @@ _LAST: Final = 2**63
 
 
 class SuperStream:
-    """Maps a routing key to the same partition while the number of partitions does not change."""
+    """To one partition of a super stream: a key has the same one while the number of partitions does not change."""
 
     routes_by_key = True
 

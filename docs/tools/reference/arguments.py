@@ -1,11 +1,14 @@
 """The arguments of queues and the keys of policies, from their tables, and all other names that begin with ``x-``."""
 
+import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from docs.tools.reference.table import NOTE, code, table
 from gateway.kernel.settings.policy_checks import KEYS, OBSOLETE, OPERATOR_KEYS
 from gateway.kernel.settings.queue_arguments import ANY, QUEUE_ARGUMENTS
+from gateway.testing import MemoryBroker
 
 _HEAD: Final = f"""\
 # Arguments and headers
@@ -15,20 +18,24 @@ Every argument of a queue, key of a policy, and name that begins with `x-`. [que
 [streams.md](../streams.md) those of streams. {NOTE}
 """
 
+
+def _types_of_plugins() -> dict[str, str]:
+    """Return the first sentence about each exchange type of the built-in plugins whose name begins with ``x-``."""
+    types = MemoryBroker().vhost.exchange_types
+    return {name: _first_sentence(inspect.getdoc(types[name]) or "") for name in types if name.startswith("x-")}
+
+
+def _first_sentence(text: str) -> str:
+    first = re.split(r"\.\s|\.$", text, maxsplit=1)[0].replace("``", "`")
+    return first[:1].lower() + first[1:]
+
+
 #: Names by the place where a client sets or finds them: the name, and its meaning.
 OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "Exchange types": {
-        "x-consistent-hash": "to one destination, chosen by weight and a hash",
+        **_types_of_plugins(),
         "x-delayed-message": "holds each message for the time in its header `x-delay`",
-        "x-jms-topic": "to the queues whose selectors match",
-        "x-local-random": "to one bound queue, chosen at random",
-        "x-lvc": "like `direct`; a new destination gets the last message of its key",
         "x-message-deduplication": "a fanout that drops repeated messages; also an argument of queues and exchanges",
-        "x-modulus-hash": "to one bound queue, chosen by the routing key",
-        "x-random": "to the destination of one binding, chosen at random",
-        "x-recent-history": "a fanout that hands its latest messages to each new destination",
-        "x-rtopic": "like `topic`, but the routing key is the pattern",
-        "x-super-stream": "to one partition of a super stream",
     },
     "Arguments of exchanges": {
         "x-cache-persistence": "`memory` or `disk`: accepted, without effect",

@@ -20,7 +20,6 @@ from urllib.parse import quote, urlencode
 
 from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.connecting.credentials import ApiCredentials
-from gateway.cli.ctl.connecting.target import DEFAULT_PASSWORD, DEFAULT_USER
 from gateway.cli.ctl.errors import (
     BrokerFailed,
     BrokerUnreachable,
@@ -68,9 +67,8 @@ class ApiClient:
         credentials = ApiCredentials.of_password(user, password)
         return ApiClient(self.address, credentials, self.timeout_s, self._cacert, self._progress)
 
-    def at(self, address: ApiAddress) -> "ApiClient":
-        """Return a client of another API, with the login in its address, or that of ``guest``."""
-        credentials = ApiCredentials.of_password(address.user or DEFAULT_USER, address.password or DEFAULT_PASSWORD)
+    def at(self, address: ApiAddress, credentials: ApiCredentials) -> "ApiClient":
+        """Return a client of another API."""
         return ApiClient(address, credentials, self.timeout_s, self._cacert, self._progress)
 
     def get(self, *path: str, query: Mapping[str, str] | None = None) -> Json:

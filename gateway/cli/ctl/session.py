@@ -1,10 +1,12 @@
 """The context of a verb: the API client, the virtual host and the output."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.api import ApiClient
+from gateway.cli.ctl.connecting.target import login_at
 from gateway.cli.ctl.errors import CommandFailed, Declined, NoSuchVirtualHost, UnknownEntity
 from gateway.cli.ctl.output import Output
 from gateway.cli.ctl.progress import Progress
@@ -15,13 +17,17 @@ DEFAULT_VHOST = "/"
 
 @dataclass(frozen=True, slots=True)
 class VerbSession:
-    """One run of one verb. ``named_vhost`` and ``timeout_s`` are ``None`` unless given."""
+    """One run of one verb. ``named_vhost`` and ``timeout_s`` are ``None`` unless given.
+
+    ``options`` are the address and the login of the command line, without those of the environment and of profiles.
+    """
 
     api: ApiClient
     output: Output
     named_vhost: str | None = None
     timeout_s: float | None = None
     progress: Progress = field(default_factory=lambda: Progress(is_wanted=False))
+    options: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def vhost(self) -> str:
@@ -38,6 +44,14 @@ class VerbSession:
         for each in found:
             if reason := text(each, "without_effect"):
                 self.output.announce(f"Without effect: {kind} '{text(each, 'name')}' ({reason})")
+
+    def api_at(self, url: str) -> ApiClient:
+        """Return a client of another broker, with the login of the command line or of the URL.
+
+        :raises WrongUsage: if this is no URL.
+        """
+        address = ApiAddress.parse(url)
+        return self.api.at(address, login_at(address, self.options))
 
     @contextmanager
     def on_not_found(self, error: CommandFailed) -> Iterator[None]:

@@ -82,7 +82,7 @@ def verb(action: Callable[..., None]) -> click.Command:
         timeout_s = DEFAULT_TIMEOUT_S if timeout is None else timeout
         limit_s = timeout_s if timeout_s < FOREVER_S else None
         api = ApiClient(target.address, target.credentials, limit_s, target.ca, progress)
-        action(VerbSession(api, output, vhost or target.vhost, timeout, progress), **arguments)
+        action(VerbSession(api, output, vhost or target.vhost, timeout, progress, options), **arguments)
         output.end()
 
     command = click.command(action.__name__.rstrip("_"))(run)  # list_ is the verb "list"

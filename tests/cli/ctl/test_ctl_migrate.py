@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.ctl.migration.entities import EXCHANGE_TYPES
-from gateway.testing import MemoryBroker
+from gateway.access.passwords import hash_password
 from tests.cli.ctl.fake_api import FakeApi, fake_api
 from tests.cli.ctl.running import Ctl
 
+SHA256 = "rabbit_password_hashing_sha256"
 PLAIN: dict[str, Any] = {
-    "users": [{"name": "ann", "password_hash": "h", "hashing_algorithm": "rabbit_password_hashing_sha256"}],
+    "users": [{"name": "ann", "password_hash": hash_password("secret", SHA256), "hashing_algorithm": SHA256}],
     "vhosts": [{"name": "/"}],
     "permissions": [{"user": "ann", "vhost": "/", "configure": "^ann", "write": ".*", "read": ".*"}],
     "exchanges": [{"name": "e", "vhost": "/", "type": "topic"}],
     "queues": [{"name": name, "vhost": "/", "type": "classic", "arguments": {"x-max-length": 5}} for name in "ab"],
-    "bindings": [{"source": "e", "vhost": "/", "destination": "a"}],
+    "bindings": [{"source": "e", "vhost": "/", "destination": "a", "destination_type": "queue"}],
     "policies": [{"name": "p", "vhost": "/", "pattern": "^a", "definition": {"max-length": 1}, "apply-to": "queues"}],
 }
 
@@ -61,16 +61,32 @@ def test_the_url_may_have_the_login(rabbit: FakeApi, ctl: Ctl) -> None:
     with fake_api() as other:
         other.answers = rabbit.answers
         address = other.url.removeprefix("http://")
-        assert ctl("migrate", "check", f"http://ops:s3cret@{address}", "--username", "x").code == 0
-        assert ctl("migrate", "check", f"http://{address}", "--username", "x", "--password", "y").code == 0
-        assert {received.credentials for received in other.received} == {"ops:s3cret", "guest:guest"}
+        assert ctl("migrate", "check", f"http://ops:s3cret@{address}").code == 0
+        assert ctl("migrate", "check", f"http://{address}").code == 0
+        assert [received.credentials for received in other.received if received.target.endswith("/overview")] == [
+            "ops:s3cret",
+            "guest:guest",
+        ]
     assert rabbit.received == []
+
+
+def test_the_login_of_the_command_line_is_used_at_the_url_and_that_of_the_environment_is_not(
+    rabbit: FakeApi, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAYCTL_USERNAME", "own")
+    monkeypatch.setenv("GATEWAYCTL_TOKEN", "own-token")
+    with fake_api() as other:
+        other.answers = rabbit.answers
+        address = other.url.removeprefix("http://")
+        assert ctl("migrate", "check", f"http://{address}", "--username", "x", "--password", "y").code == 0
+        assert ctl("migrate", "check", f"http://ops:s3cret@{address}", "--password", "y").code == 0
+        assert {received.credentials for received in other.received} == {"x:y", "ops:y"}
 
 
 @pytest.mark.parametrize(
     ("category", "entry", "expected"),
     [
-        ("users", {"name": "u", "hashing_algorithm": "own"}, ("user", "u", "the hash own is unknown")),
+        ("users", {"name": "u", "hashing_algorithm": "own"}, ("user", "u", "refused: hashing_algorithm: must be")),
         (
             "permissions",
             {"user": "ann", "vhost": "/", "configure": "", "write": "(a)\\1", "read": ""},
@@ -93,10 +109,48 @@ def test_the_url_may_have_the_login(rabbit: FakeApi, ctl: Ctl) -> None:
         ),
         (
             "parameters",
-            {"component": "operator_policy", "name": "o", "vhost": "/", "value": {"definition": {"ha-mode": "all"}}},
+            {"component": "operator_policy", "name": "o", "vhost": "/", "value": {"pattern": "", "definition": {"ha-mode": "all"}}},
             ("operator policy", "o in /", "mirroring is accepted"),
         ),
-        ("parameters", {"component": "own", "name": "x", "vhost": "/"}, ("parameter", "own", "kept, without effect")),
+        (
+            "parameters",
+            {"component": "own", "name": "x", "vhost": "/", "value": {}},
+            ("parameter", "own", "kept, without effect"),
+        ),
+        (
+            "parameters",
+            {
+                "component": "shovel",
+                "name": "s",
+                "vhost": "/",
+                "value": {"src-protocol": "amqp10", "src-uri": "amqp://", "src-address": "a", "dest-uri": "amqp://"},
+            },
+            ("parameter", "s in /", "refused: "),
+        ),
+        ("global_parameters", {"name": "own", "value": 1}, ("global parameter", "own", "kept, without effect")),
+        (
+            "queues",
+            {"name": "q", "vhost": "/", "auto_delete": True, "arguments": {"x-queue-type": "quorum"}},
+            ("queue of type quorum", "q in /", "refused: invalid property 'auto-delete'"),
+        ),
+        (
+            "bindings",
+            {"source": "amq.headers", "vhost": "/", "destination": "a", "arguments": {"x-match": "some"}},
+            ("binding", "amq.headers to a in /", "refused: "),
+        ),
+        ("vhosts", {"name": "v", "default_queue_type": "other"}, ("virtual host", "v", "refused: ")),
+        ("vhosts", {"name": "v", "limits": {"max-topics": 1}}, ("virtual host", "v", "refused: ")),
+        (
+            "parameters",
+            {"component": "vhost-limits", "name": "limits", "vhost": "/", "value": {"max-queues": "many"}},
+            ("parameter", "limits in /", "refused: "),
+        ),
+        ("users", {"name": "u", "limits": {"max-channels": "many"}}, ("user", "u", "refused: ")),
+        (
+            "exchanges",
+            {"name": "d", "vhost": "/", "type": "x-delayed-message", "arguments": {}},
+            ("exchange", "d in /", "refused: "),
+        ),
     ],
 )
 def test_an_entity_that_differs_has_a_row(
@@ -126,9 +180,9 @@ def test_what_is_missing_comes_first_and_decides_on_the_exit_code(rabbit: FakeAp
     assert [(row["kind"], row["name"], row["count"]) for row in rows[:9]] == [
         ("plugin", "acme_own", 1),
         ("plugin", "rabbitmq_amqp1_0", 1),
-        ("connection", "AMQP 1.0", 1),
+        ("connection", "AMQP 1-0", 1),
         ("login mechanism", "RABBIT-CR-DEMO", 1),
-        ("connection", "stream protocol", 2),
+        ("connection", "stream", 2),
         ("exchange", "x-own", 1),
         ("node", "a cluster", 2),
         ("plugin", "rabbitmq_peer_discovery_k8s", 1),
@@ -167,6 +221,80 @@ def test_a_file_that_cannot_be_read_is_one_line(ctl: Ctl, tmp_path: Path) -> Non
     assert (result.code, result.err.count("\n")) == (65, 1)
 
 
-def test_all_types_of_exchanges_are_those_of_a_broker() -> None:
-    of_plugins = set(MemoryBroker().vhost.exchange_types)
-    assert EXCHANGE_TYPES - {"x-delayed-message", "x-message-deduplication"} == of_plugins  # these are the kernel's
+@pytest.mark.parametrize("protocol", ["AMQP 0-8", "AMQP 1-0", "stream", "CoAP", "MQTT 6", "STOMP 2.0"])
+def test_a_protocol_that_the_gateway_does_not_have_is_missing(protocol: str, rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET connections", [{"protocol": protocol}])
+    result = ctl("migrate", "check", "--formatter=json")
+    assert result.code == 3
+    assert [(row["kind"], row["name"], row["verdict"]) for row in differing(result.out)] == [
+        ("connection", protocol, "missing")
+    ]
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    ["AMQP 0-9-1", "Direct 0-9-1", "MQTT 3-1-1", "MQTT 3.1.1", "MQTT 3-1-0", "MQTT 5-0", "Web MQTT 5-0", "STOMP 1.2"],
+)
+def test_a_protocol_that_the_gateway_has_is_the_same(protocol: str, rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET connections", [{"protocol": protocol}])
+    assert ctl("migrate", "check").code == 0
+
+
+def test_a_connection_before_its_login_is_no_verdict(rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET connections", [{"pid": "1"}])
+    (row,) = differing(ctl("migrate", "check", "--formatter=json").out)
+    assert row["note"] == "has not logged in yet: run the check again"
+
+
+def test_streams_of_both_lists_are_counted_once(rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET connections", [{"protocol": "stream"}])
+    rabbit.answer("GET stream/connections", [{}])
+    (row,) = differing(ctl("migrate", "check", "--formatter=json").out)
+    assert (row["name"], row["count"]) == ("stream", 1)
+
+
+@pytest.mark.parametrize(
+    ("feature", "verdict"),
+    [
+        ("classic_queue_mirroring", "differs"),
+        ("amqp_address_v1", "missing"),
+        ("transient_nonexcl_queues", "same"),
+        ("of_a_later_version", "differs"),
+    ],
+)
+def test_a_deprecated_feature_in_use_has_its_own_verdict(feature: str, verdict: str, rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET deprecated-features/used", [{"name": feature}])
+    rows = json.loads(ctl("migrate", "check", "--formatter=json").out)
+    assert [(row["name"], row["verdict"]) for row in rows if row["kind"] == "deprecated feature"] == [
+        (feature, verdict)
+    ]
+
+
+@pytest.mark.parametrize("path", ["feature-flags", "deprecated-features/used", "stream/connections"])
+def test_a_list_that_fails_ends_the_check(path: str, rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer(f"GET {path}", {"error": "internal", "reason": "out of memory"}, 500)
+    result = ctl("migrate", "check")
+    assert result.code not in (0, 2, 3)
+    assert "out of memory" in result.err
+
+
+def test_an_unknown_type_behind_delays_is_missing(rabbit: FakeApi, ctl: Ctl) -> None:
+    delayed = {"name": "d", "vhost": "/", "type": "x-delayed-message", "arguments": {"x-delayed-type": "x-own"}}
+    rabbit.answer("GET definitions", {**PLAIN, "exchanges": [delayed, *PLAIN["exchanges"]]})
+    result = ctl("migrate", "check", "--formatter=json")
+    assert result.code == 3
+    assert [(row["kind"], row["name"], row["verdict"]) for row in differing(result.out)] == [
+        ("exchange", "x-own", "missing")
+    ]
+
+
+def test_the_default_queue_type_of_the_broker_becomes_a_setting(rabbit: FakeApi, ctl: Ctl) -> None:
+    rabbit.answer("GET overview", {"rabbitmq_version": "4.1.0", "default_queue_type": "quorum"})
+    (row,) = differing(ctl("migrate", "check", "--formatter=json").out)
+    assert (row["kind"], row["note"]) == ("default queue type", 'set queues.default_queue_type = "quorum"')
+
+
+def test_permissions_of_a_user_that_is_refused_are_checked_all_the_same(rabbit: FakeApi, ctl: Ctl) -> None:
+    users = [{"name": "ann", "hashing_algorithm": "own"}]
+    rabbit.answer("GET definitions", {**PLAIN, "users": users})
+    assert [row["kind"] for row in differing(ctl("migrate", "check", "--formatter=json").out)] == ["user"]

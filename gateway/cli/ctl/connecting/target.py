@@ -51,6 +51,15 @@ def target_of(options: Mapping[str, str | None], profile: str | None) -> ApiTarg
     return ApiTarget(address, _credentials(given, address, found), given["ca"] or found.ca or None, found.vhost or None)
 
 
+def login_at(address: ApiAddress, options: Mapping[str, str | None]) -> ApiCredentials:
+    """Return the login at another broker than that of the environment and the profile.
+
+    That of the options ``username`` and ``password`` comes first, then that in the address, then that of ``guest``.
+    """
+    given = {name: options.get(name) for name in ENVIRONMENT}
+    return _credentials(given, address, Profile())
+
+
 def _credentials(given: Mapping[str, str | None], address: ApiAddress, profile: Profile) -> ApiCredentials:
     has_login = bool(given["username"] or given["password"] or address.user)
     token = given["token"] or ("" if has_login else profile.token())

@@ -1,17 +1,15 @@
 """Findings about a running RabbitMQ, from its management API."""
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from gateway.cli.ctl.api import ApiClient
-from gateway.cli.ctl.errors import CommandFailed, NotPermitted
+from gateway.cli.ctl.errors import UnknownEntity
+from gateway.cli.ctl.migration.connections import NO_STREAM, STREAM, mechanism_findings, protocol_findings
+from gateway.cli.ctl.migration.deprecated_features import deprecated_finding
 from gateway.cli.ctl.migration.entities import findings_of
 from gateway.cli.ctl.migration.finding import MigrationFinding, MoveVerdict
 from gateway.cli.ctl.migration.rabbitmq_plugins import plugin_finding
 from gateway.cli.ctl.values import Json, JsonObject, number, part, text
-
-_MECHANISMS: Final = frozenset({"", "none", "PLAIN", "AMQPLAIN", "EXTERNAL", "OAUTHBEARER", "SCRAM-SHA-256", "N/A"})
 
 
 def rabbitmq_findings(api: ApiClient) -> Iterator[MigrationFinding]:
@@ -31,12 +29,17 @@ def rabbitmq_findings(api: ApiClient) -> Iterator[MigrationFinding]:
         yield plugin_finding(plugin)
     yield from _feature_flags(_optional(api, "feature-flags"))
     for feature in _optional(api, "deprecated-features", "used"):
-        note = "deprecated in RabbitMQ; the gateway keeps it"
-        yield MigrationFinding("deprecated feature", text(feature, "name"), MoveVerdict.SAME, note)
-    yield from _connections(list(api.list("connections")))
-    if streams := _optional(api, "stream", "connections"):
-        note = "the stream protocol: clients read streams over AMQP or STOMP"
-        yield MigrationFinding("connection", "stream protocol", MoveVerdict.MISSING, note, len(streams))
+        yield deprecated_finding(text(feature, "name"))
+    connections = list(api.list("connections"))
+    yield from protocol_findings(connections)
+    yield from mechanism_findings(connections)
+    listed_streams = sum(text(each, "protocol") == STREAM for each in connections)
+    if (streams := len(_optional(api, "stream", "connections"))) > listed_streams:
+        yield MigrationFinding("connection", STREAM, MoveVerdict.MISSING, NO_STREAM, streams - listed_streams)
+    default_type = text(overview, "default_queue_type")
+    if default_type not in ("", "undefined", "classic"):
+        note = f'set queues.default_queue_type = "{default_type}"'
+        yield MigrationFinding("default queue type", default_type, MoveVerdict.DIFFERS, note)
     yield from findings_of(api.get("definitions"))
     if messages := number(overview, "queue_totals", "messages"):
         note = "a shovel for each queue moves them (docs/moving-from-rabbitmq.md)"
@@ -44,12 +47,10 @@ def rabbitmq_findings(api: ApiClient) -> Iterator[MigrationFinding]:
 
 
 def _optional(api: ApiClient, *path: str) -> list[JsonObject]:
-    """Return a list that older versions do not have, or only with a plugin."""
+    """Return a list that older versions do not have, or only with a plugin: it is empty if there is no such path."""
     try:
         return list(api.list(*path))
-    except NotPermitted:
-        raise
-    except CommandFailed:
+    except UnknownEntity:
         return []
 
 
@@ -60,17 +61,3 @@ def _texts(value: Json) -> list[str]:
 def _feature_flags(flags: list[JsonObject]) -> Iterator[MigrationFinding]:
     if enabled := [flag for flag in flags if text(flag, "state") == "enabled"]:
         yield MigrationFinding("feature flag", "", MoveVerdict.SAME, "what they name is always on here", len(enabled))
-
-
-def _connections(connections: list[JsonObject]) -> Iterator[MigrationFinding]:
-    for protocol, count in sorted(Counter(text(each, "protocol") for each in connections).items()):
-        if protocol.startswith("AMQP 1-0"):
-            note = "clients use AMQP 0-9-1, MQTT 5 or STOMP"
-            yield MigrationFinding("connection", "AMQP 1.0", MoveVerdict.MISSING, note, count)
-        else:
-            yield MigrationFinding("connection", protocol or "unknown", MoveVerdict.SAME, "", count)
-    mechanisms = Counter(text(each, "auth_mechanism") for each in connections)
-    for mechanism, count in sorted(mechanisms.items()):
-        if mechanism not in _MECHANISMS:
-            note = "no such mechanism; a plugin can add it (docs/plugins)"
-            yield MigrationFinding("login mechanism", mechanism, MoveVerdict.MISSING, note, count)

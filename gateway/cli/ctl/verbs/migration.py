@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from gateway.cli.ctl.address import ApiAddress
 from gateway.cli.ctl.errors import CommandFailed
 from gateway.cli.ctl.migration.finding import COLUMNS, MigrationFinding, MoveVerdict
 from gateway.cli.ctl.session import VerbSession
@@ -34,9 +33,10 @@ def migrate() -> None:
 def check(session: VerbSession, source: str | None) -> None:
     """Show what is the same, what differs and what is missing for a broker that moves here; nothing is changed.
 
-    SOURCE is the URL of the management API of a running RabbitMQ, with the login of an administrator
-    (http://user:password@host:15672, or guest), or a mosquitto.conf. Without it, the RabbitMQ is that of --url or of
-    --profile. Exit code 0: all is the same; 2: something differs; 3: something is missing.
+    SOURCE is the URL of the management API of a running RabbitMQ, or a mosquitto.conf. The login is that of an
+    administrator: --username and --password, or in the URL (http://user:password@host:15672), or guest. Without
+    SOURCE, the RabbitMQ is that of --url or of --profile. Exit code 0: all is the same; 2: something differs; 3:
+    something is missing.
     """
     found = list(_findings(session, source))
     order = list(MoveVerdict)
@@ -58,7 +58,7 @@ def _findings(session: VerbSession, source: str | None) -> Iterable[MigrationFin
         return mosquitto_findings(Path(source))
     from gateway.cli.ctl.migration.rabbitmq_source import rabbitmq_findings
 
-    api = session.api if source is None else session.api.at(ApiAddress.parse(source))
+    api = session.api if source is None else session.api_at(source)
     session.output.announce(f"Comparing the broker at {api.address.url} ...")
     return rabbitmq_findings(api)
 
