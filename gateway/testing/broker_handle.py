@@ -95,7 +95,7 @@ class TestBroker:
         return self.process.request(method, *path, fields=fields)
 
     def advance(self, seconds: float) -> None:
-        """Advance the broker's clock, if it has a fake one; see ``BrokerProcess.advance``."""
+        """Advance the broker's clock, of all virtual hosts, if it has a fake one; see ``BrokerProcess.advance``."""
         self.process.advance(seconds)
 
     def enable(self, plugin: str, settings: dict[str, Any] | None = None) -> None:

@@ -21,6 +21,9 @@ class Gateway:
     ``settings`` are as for ``gateway run --set``: ``SECTION.KEY=VALUE``. With ``fake_clock`` the block moves the
     broker's time. The first broker with the same settings takes about two seconds, because its process starts; the
     others share the process. It ends with the program.
+
+    Blocks with the same settings that are open at the same time share the broker: ``advance``, ``paused`` and
+    ``full_disk`` of one affect the clients of all. Other settings, one more is enough, are a broker of their own.
     """
 
     def __init__(self, settings: Sequence[str] = (), *, fake_clock: bool = False) -> None:

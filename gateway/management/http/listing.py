@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from gateway.management.http.errors import HttpError, bad_request
 from gateway.management.http.name_filter import NameFilter, name_filter
-from gateway.management.http.ordering import first_in_steps, sort_in_steps
+from gateway.management.http.ordering import EntryOrder
 from gateway.management.http.routes import Fields, Pieces, Streamed
 from gateway.management.views.json import encode
 
@@ -100,33 +100,30 @@ class Listing(Generic[T]):
         :raises HttpError: if the query is invalid.
         """
         page = Page.of(query) if self._is_paged else None
+        order = self._order(query, is_page=page is not None)
+        entries = yield from self._visible()
         if page is None:
-            entries = yield from sort_in_steps(self._entries, self._key, self._is_visible)
             yield b"["
-            yield from self._written((yield from self._sorted(entries, query)), query)
+            yield from self._written((yield from order.sorted(entries)), query)
             yield b"]"
             return
-        entries = yield from self._visible()
         total = len(entries)
         entries = yield from self._named(page, entries)
         count = len(entries)
-        if (last := page.first_of(count) + page.size) <= MOST_SELECTED:
-            by, is_reversed = self._order(query), query.get("sort_reverse") == "true"
-            entries = yield from first_in_steps(entries, by, last, is_reversed=is_reversed)
-        else:
-            entries = yield from sort_in_steps(entries, self._key)
-            entries = yield from self._sorted(entries, query)
+        last = page.first_of(count) + page.size
+        entries = yield from (order.sorted(entries) if last > MOST_SELECTED else order.first(entries, last))
         yield from page.written(self._written(page.cut(entries), query), total, count)
 
-    def _order(self, query: Mapping[str, str]) -> Callable[[T], Any]:
-        """Return the key by which ``sort`` orders the entries of a page; entries of equal rank are in their order."""
+    def _order(self, query: Mapping[str, str], *, is_page: bool) -> EntryOrder[T]:
+        """Return the order that ``sort`` names; entries of equal rank are in the order of their keys."""
         sort, key = query.get("sort", ""), self._key
+        is_reversed = query.get("sort_reverse") == "true"
         if not sort:
-            return key
-        if sort == "name":
-            return lambda entry: key(entry)[::-1]
+            return EntryOrder(key, is_reversed=is_reversed)
+        if sort == "name" and is_page:
+            return EntryOrder(lambda entry: key(entry)[::-1], is_reversed=is_reversed)
         value = self._value(sort)
-        return lambda entry: (_rank(value(entry)), key(entry))
+        return EntryOrder(lambda entry: (_rank(value(entry)), key(entry)), is_reversed=is_reversed)
 
     def _value(self, field: str) -> Callable[[T], Any]:
         """Return the function of the value in a field."""
@@ -151,22 +148,6 @@ class Listing(Generic[T]):
             if number % _FILTER_BATCH_SIZE == 0:
                 yield
         return named
-
-    def _sorted(self, entries: list[T], query: Mapping[str, str]) -> Generator[None, None, list[T]]:
-        """Return the entries in the order of ``sort``. Views are not kept for the response: together they are large."""
-        sort = query.get("sort", "")
-        if sort == "name" and self._is_paged and "page" in query:
-            entries = yield from sort_in_steps(entries, lambda entry: self._key(entry)[1])
-        elif sort:
-            ranks = []
-            value = self._value(sort)
-            for number, entry in enumerate(entries):
-                ranks.append((_rank(value(entry)), entry))
-                if number % _BATCH_SIZE == 0:
-                    yield
-            ordered = yield from sort_in_steps(ranks, lambda ranked: ranked[0])
-            entries = [entry for _, entry in ordered]
-        return entries[::-1] if query.get("sort_reverse") == "true" else entries
 
     def _written(self, entries: list[T], query: Mapping[str, str]) -> Items:
         comma = b""

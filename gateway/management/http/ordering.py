@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -56,3 +56,25 @@ def first_in_steps(
         if position % _KEYS == 0:
             yield
     return [entry for _, _, entry in sorted(best + run, reverse=is_reversed)[:most]]
+
+
+class EntryOrder(Generic[T]):
+    """The order of a list by a key, which may be a part of an entry's view, or its reverse. Each step is short."""
+
+    def __init__(self, key: Callable[[T], Any], *, is_reversed: bool) -> None:
+        self._key = key
+        self._is_reversed = is_reversed
+
+    def first(self, entries: Sequence[T], most: int) -> Generator[None, None, list[T]]:
+        """Return the first entries, at most ``most``: the beginning of what ``sorted`` returns."""
+        return first_in_steps(entries, self._key, most, is_reversed=self._is_reversed)
+
+    def sorted(self, entries: Sequence[T]) -> Generator[None, None, list[T]]:
+        """Return all entries in this order. Views are not kept for the response: together they are large."""
+        keyed: list[tuple[Any, T]] = []
+        for number, entry in enumerate(entries, 1):
+            keyed.append((self._key(entry), entry))
+            if number % _KEYS == 0:
+                yield
+        ordered = yield from sort_in_steps(keyed, lambda pair: pair[0])
+        return [entry for _, entry in (reversed(ordered) if self._is_reversed else ordered)]

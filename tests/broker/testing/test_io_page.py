@@ -1,15 +1,18 @@
 """docs/plugins/io.md: the plugin posts failed logins from a thread."""
 
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pika
 import pytest
 from pika.exceptions import AMQPConnectionError
 
+from gateway.api import Event
 from gateway.testing import Gateway
 from tests.waiting import wait_until
 
@@ -39,6 +42,15 @@ def received() -> Iterator[tuple[str, list[bytes]]]:
     server.server_close()
 
 
+@pytest.fixture
+def webhook() -> ModuleType:
+    """The plugin of the page as a module."""
+    (code,) = re.findall(r"```python\n# webhook.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    module = ModuleType("webhook")
+    exec(compile(code, "webhook.py", "exec"), module.__dict__)
+    return module
+
+
 def test_a_failed_login_is_posted(received: tuple[str, list[bytes]], tmp_path: Path) -> None:
     url, bodies = received
     plugins = tmp_path / "plugins"
@@ -52,3 +64,42 @@ def test_a_failed_login_is_posted(received: tuple[str, list[bytes]], tmp_path: P
         wait_until(lambda: bodies)
         assert bodies == [b'{"user": "mallory"}']
         broker.request("DELETE", "plugins", broker.vhost, "webhook")
+
+
+def failed_login(user: str) -> Event:
+    return Event("user.authentication.failure", "/", user, {})
+
+
+def test_the_thread_goes_on_after_an_answer_that_is_no_http(
+    webhook: ModuleType, received: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = received
+    with socket.create_server(("127.0.0.1", 0)) as broken:
+
+        def answer() -> None:
+            connection, _ = broken.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"220 ready\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        settings = webhook.Settings(url=f"http://127.0.0.1:{broken.getsockname()[1]}/", timeout_s=60)
+        listener = webhook.Webhook(settings)
+        listener.on_event(failed_login("first"))
+        thread.join()
+        wait_until(lambda: listener.dropped == 1)
+    listener._settings = webhook.Settings(url=url, timeout_s=60)
+    listener.on_event(failed_login("second"))
+    wait_until(lambda: bodies)
+    listener.close()
+    assert (bodies, listener.dropped) == ([b'{"user": "second"}'], 1)
+
+
+def test_an_invalid_url_is_counted_for_each_report(webhook: ModuleType) -> None:
+    listener = webhook.Webhook(webhook.Settings(url="no-url"))
+    for user in ("first", "second"):
+        listener.on_event(failed_login(user))
+    wait_until(lambda: listener.dropped == 2)
+    listener.close()
+    assert listener.dropped == 2

@@ -109,7 +109,12 @@ def test_the_login_of_the_command_line_is_used_at_the_url_and_that_of_the_enviro
         ),
         (
             "parameters",
-            {"component": "operator_policy", "name": "o", "vhost": "/", "value": {"pattern": "", "definition": {"ha-mode": "all"}}},
+            {
+                "component": "operator_policy",
+                "name": "o",
+                "vhost": "/",
+                "value": {"pattern": "", "definition": {"ha-mode": "all"}},
+            },
             ("operator policy", "o in /", "mirroring is accepted"),
         ),
         (

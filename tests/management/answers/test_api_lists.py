@@ -9,6 +9,7 @@ from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.management.http.call import Call
 from gateway.management.views.queue_sorting import sort_value
 from gateway.management.views.queues import queue_view
+from gateway.testing import Recipient
 from tests.management.console import Console
 
 
@@ -51,28 +52,51 @@ FIELDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_the_order_is_that_of_the_values_in_the_list(full: Console, field: str) -> None:
+@pytest.fixture
+def varied(full: Console) -> Console:
+    """Queues that differ in each of ``FIELDS``, and not in the order of their names."""
+    vhost = full.gateway.vhost
     full.put("/queues/%2F/stream", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    full.put("/queues/%2F/lasting", {"durable": True})
+    full.put("/vhosts/a-tenant", {})
+    full.put("/queues/a-tenant/other", {"durable": True})
     full.put("/policies/%2F/some", {"pattern": "^[bc]", "definition": {"max-length": 9}})
+    vhost.declare_queue("brief", is_auto_delete=True)
+    vhost.declare_queue("exclusive", owner=object())
     list(full.statistics.sample())
-    for name in ("apple", "apple", "cherry"):
-        message = {"properties": {}, "routing_key": name, "payload": "xyz", "payload_encoding": "string"}
+    for name in ("apple", "apple", "cherry", "lasting"):
+        properties = {"delivery_mode": 2}
+        message = {"properties": properties, "routing_key": name, "payload": "xyz", "payload_encoding": "string"}
         full.post("/exchanges/%2F/amq.default/publish", message)
+    Recipient().consume(vhost.queue("banana"), prefetch=1)
     list(full.statistics.sample())
-    call = Call(full.context, Principal("guest", frozenset({"administrator"})), {})
+    return full
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_order_is_that_of_the_values_in_the_list(varied: Console, field: str) -> None:
+    call = Call(varied.context, Principal("guest", frozenset({"administrator"})), {})
     value = sort_value(call, field)
     assert value is not None
 
-    def shown(queue: QueueLike) -> Any:
-        found: Any = queue_view(call, queue)
+    def shown(view: Any) -> Any:
         for part in field.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
+            view = view.get(part) if isinstance(view, dict) else None
+        return view
 
-    queues = list(full.gateway.vhost.queue_by_name.values())
-    assert [value(queue) for queue in queues] == [shown(queue) for queue in queues]
-    assert len(full.get(f"/queues?page=1&sort={field}")["items"]) == 5
+    queues = [queue for vhost in varied.context.broker.vhost_by_name.values() for queue in vhost.queue_by_name.values()]
+    assert [value(queue) for queue in queues] == [shown(queue_view(call, queue)) for queue in queues]
+    assert len({value(queue) for queue in queues}) > 1
+
+    def rank(queue: QueueLike) -> tuple[bool, Any, str, str]:  # no value comes first, equal ones by vhost and name
+        found = value(queue)
+        return found is not None, 0 if found is None else found, queue.vhost_name, queue.name
+
+    names = [queue.name for queue in sorted(queues, key=rank)]
+    for path in (f"/queues?sort={field}", f"/queues?page=1&sort={field}"):
+        for expected, reverse in ((names, ""), (names[::-1], "&sort_reverse=true")):
+            found = varied.get(path + reverse)
+            assert [queue["name"] for queue in (found["items"] if "page" in path else found)] == expected
 
 
 WRONG = [
