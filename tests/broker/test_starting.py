@@ -1,8 +1,10 @@
 """Clients wait at the ports while the broker starts; exhausted file descriptors refuse only new connections."""
 
+import os
 import resource
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from pika.exceptions import AMQPError
@@ -70,6 +72,51 @@ def test_exhausted_descriptors_refuse_only_new_connections(gateway: Gateway, con
 
     wait_until(is_accepted, "new connections are refused although descriptors are free")
     assert "Traceback" not in gateway.log
+
+
+def test_without_any_descriptor_the_listener_waits_and_serves_again_when_connections_end(
+    gateway: Gateway, connect: Connect
+) -> None:
+    gateway.start()
+    channel = connect().channel()
+    with ExitStack() as peers:
+        early = [peers.enter_context(greeted(gateway)) for _ in range(30)]
+        assert not any(map(is_ended, early))
+        in_use = len(list(Path(f"/proc/{gateway.child.pid}/fd").iterdir()))
+        resource.prlimit(gateway.child.pid, resource.RLIMIT_NOFILE, (in_use, in_use))  # accept fails with EMFILE
+        for _ in range(40):
+            late = peers.enter_context(socket.create_connection(gateway.addresses["amqp"], timeout=10))
+            late.sendall(HEADER)
+            assert is_ended(late)
+        before_s = cpu_s(gateway)
+        channel.connection.process_data_events(1)  # nothing arrives: the listener must not be ready all the time
+        assert cpu_s(gateway) - before_s < 0.5
+        channel.queue_declare("q", exclusive=True)  # who is connected is served
+        for peer in early[:10]:
+            peer.close()
+        wait_until(lambda: not is_ended(peers.enter_context(greeted(gateway))), "new connections are still refused")
+    assert "Traceback" not in gateway.log
+
+
+def greeted(gateway: Gateway) -> socket.socket:
+    """Return a connection that has sent the header of AMQP; its answer was not read."""
+    peer = socket.create_connection(gateway.addresses["amqp"], timeout=10)
+    peer.sendall(HEADER)
+    return peer
+
+
+def is_ended(peer: socket.socket) -> bool:
+    """Return whether the broker ends a connection instead of answering."""
+    try:
+        return peer.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def cpu_s(gateway: Gateway) -> float:
+    """Return the processor time of the broker, in seconds."""
+    times = Path(f"/proc/{gateway.child.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_the_limit_of_descriptors_is_raised_to_the_maximum_allowed(gateway: Gateway) -> None:

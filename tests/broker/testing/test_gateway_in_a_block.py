@@ -115,15 +115,18 @@ def test_the_clock_moves_on_request() -> None:
 
 
 def test_blocks_with_the_same_settings_share_the_clock_and_a_block_with_others_has_its_own() -> None:
-    with Gateway(fake_clock=True) as broker, Gateway(fake_clock=True) as same:
-        with Gateway(["log.level=warning"], fake_clock=True) as other:
-            channels = [channel_of(each) for each in (same, other)]
-            for channel in channels:
-                channel.confirm_delivery()
-                channel.queue_declare("q", arguments={"x-message-ttl": 3_600_000})
-                channel.basic_publish("", "q", b"m")
-            broker.advance(3600)
-            counts = [channel.queue_declare("q", passive=True).method.message_count for channel in channels]
+    with (
+        Gateway(fake_clock=True) as broker,
+        Gateway(fake_clock=True) as same,
+        Gateway(["log.level=warning"], fake_clock=True) as other,
+    ):
+        channels = [channel_of(each) for each in (same, other)]
+        for channel in channels:
+            channel.confirm_delivery()
+            channel.queue_declare("q", arguments={"x-message-ttl": 3_600_000})
+            channel.basic_publish("", "q", b"m")
+        broker.advance(3600)
+        counts = [channel.queue_declare("q", passive=True).method.message_count for channel in channels]
     assert counts == [0, 1]
 
 
