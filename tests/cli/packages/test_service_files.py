@@ -126,8 +126,19 @@ def test_the_cluster_to_try_needs_nothing_beside_its_own_files() -> None:
 
 
 def test_units_install_settings_that_only_root_and_the_service_read() -> None:
-    for unit in (ETC / "gateway.service", ETC / "cluster" / "gateway.service"):
-        assert "install -D --mode=640 --group=gateway etc/" in unit.read_text()
+    for unit, group in (("gateway", "gateway"), ("cluster/gateway", "gateway"), ("cluster/nats-server", "nats")):
+        assert f"install -D --mode=640 --group={group} etc/" in (ETC / f"{unit}.service").read_text()
+
+
+def test_all_units_have_the_same_restrictions() -> None:
+    def restrictions(unit: str) -> set[str]:
+        service = (ETC / unit).read_text().partition("NoNewPrivileges")
+        lines = (service[1] + service[2].partition("[Install]")[0]).splitlines()
+        return {line for line in lines if line and not line.startswith("#")}
+
+    alone = restrictions("gateway.service")
+    assert {"CapabilityBoundingSet=", "MemoryDenyWriteExecute=yes", "SystemCallFilter=@system-service"} <= alone
+    assert restrictions("cluster/gateway.service") == restrictions("cluster/nats-server.service") == alone
 
 
 def test_logrotate_signals_no_process() -> None:
