@@ -13,9 +13,10 @@ import pandas
 import pika
 import pytest
 
+from gateway_spark.reports.page import ResultTables
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.interop.broker import PROJECT
-from tests.pipeline.broker_api import url_of
+from tests.pipeline.broker_api import call, url_of, wait_for_rows
 from tests.pipeline.connect.connect_server import connect_server
 from tests.running import Gateway, gateway_in
 from tests.waiting import wait_until
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with gateway_in(tmp_path_factory.mktemp("broker")) as running:
+    with gateway_in(tmp_path_factory.mktemp("broker"), "archive.segment_age_s=1") as running:
         yield running
 
 
@@ -102,6 +103,27 @@ def test_a_batch_reads_and_writes_through_the_server(gateway: Gateway, server: s
     )  # fmt: skip
     assert published.returncode == 0, published.stdout + published.stderr
     assert "published 20" in published.stdout
+
+
+def test_latencies_of_a_trace(gateway: Gateway, server: str, tmp_path: Path) -> None:
+    call(gateway, "PUT", "vhosts/%2F", {"trace_table": True})
+    with pika.BlockingConnection(parameters(gateway.broker)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("traced", durable=True)
+        for number in range(10):
+            channel.basic_publish("", "traced", b"%d" % number)
+        for number in range(10):
+            channel.basic_get("traced", auto_ack=number < 8)
+    call(gateway, "PUT", "vhosts/%2F", {"trace_table": False})
+    trace = gateway.data / "trace"
+    wait_for_rows(trace, 10 * 4)  # published, routed, enqueued and delivered
+    done = run("latency", server, "--archive", str(trace), "--queue", "traced", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = ResultTables(tmp_path)["latencies"].to_dict("records")
+    assert (row["vhost"], row["protocol"], row["queue"], row["deliveries"]) == ("/", "amqp091", "traced", 10)
+    assert 0 <= row["to_deliver_p50"] <= row["to_deliver_p99"]
+    assert "traced" in (tmp_path / "report.html").read_text()
 
 
 def test_a_stream_continues_at_its_checkpoint(gateway: Gateway, installed: str, tmp_path: Path) -> None:
