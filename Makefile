@@ -30,7 +30,7 @@ BUILT := $(COMPILED)/.built-$(or $(PROFILE),once)
 WITH_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 SOURCES := pyproject.toml setup.py $(shell find gateway protocols storage plugins -name '*.py' -o -name '*.c')
 
-.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel deb try-deb release pipeline docs site constraints clean help
+.PHONY: run cluster test test-fast test-wheel lint typecheck format bench lag soak fuzz simulate simulate-compiled simulate-coverage fuzz-decoders fuzz-corpus wheel deb try-deb release pipeline pipeline-cluster docs site constraints clean help
 
 # With the machine code of "make wheel", unless a source is newer.
 run: $(VENV)/.installed ## start the broker; make run ARGS="--set amqp.port=0" passes options on
@@ -194,6 +194,9 @@ release: $(VENV)/.testing ## check the version, build everything that a release 
 
 pipeline: $(VENV)/.spark $(VENV)/.java ## a year of weather: MQTT, stream, archive, Spark, report; ARGS="--out DIR" keeps it there
 	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/weather.py $(ARGS) </dev/null
+
+pipeline-cluster: $(VENV)/.spark $(VENV)/.java $(VENV)/.clustered ## the same with three gateways and two Spark workers on this machine, and the sums compared; ARGS="--out DIR" keeps it there
+	@PYTHONPATH="$(CURDIR)/pipeline" $(BIN)/python pipeline/examples/cluster.py $(ARGS) </dev/null
 
 docs: $(VENV)/.installed ## write etc/gateway.toml, man pages, completion files and the reference pages of docs/ anew from the code
 	@$(BIN)/python -m docs.tools.reference.writing

@@ -123,13 +123,14 @@ def _addresses(child: "subprocess.Popen[str]") -> dict[str, str]:
 
 def prepare(management: str) -> None:
     """Declare the stream, bind it to the topic of the readings, and archive them."""
-    _put(management, "queues/%2F/weather", {"durable": True, "arguments": {"x-queue-type": "stream"}})
-    _put(management, "bindings/%2F/e/amq.topic/q/weather", {"routing_key": "weather.*"}, "POST")
+    call(management, "queues/%2F/weather", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    call(management, "bindings/%2F/e/amq.topic/q/weather", {"routing_key": "weather.*"}, "POST")
     archived = {"pattern": r"^amq\.topic$", "apply-to": "exchanges", "definition": {"archive": True}}
-    _put(management, "policies/%2F/weather", archived)
+    call(management, "policies/%2F/weather", archived)
 
 
-def _put(management: str, path: str, body: dict[str, Any], method: str = "PUT") -> None:
+def call(management: str, path: str, body: dict[str, Any], method: str = "PUT") -> None:
+    """Send a request to the management API."""
     request = urllib.request.Request(f"http://{management}/api/{path}", json.dumps(body).encode(), method=method)
     request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
     request.add_header("Content-Type", "application/json")
