@@ -9,6 +9,7 @@ from gateway.sql.api import Api
 from gateway.sql.archives import ArchiveTable
 from gateway.sql.audit_table import AuditTable
 from gateway.sql.remote_table import RemoteTable
+from gateway.sql.retained import SCHEMA as RETAINED
 from gateway.sql.streams import StreamTable
 
 STREAMS: Final = "streams"
@@ -16,17 +17,22 @@ ARCHIVE: Final = "archive"
 """Schemas."""
 
 _TRACE: Final = "trace"
+_OF_EXCHANGE: Final = "archive of exchange"
 _ADMINISTRATOR: Final = "administrator"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A table; ``schema`` is empty for those without one. ``about`` says what its rows are."""
+    """A table; ``schema`` is empty for those without one. ``about`` says what its rows are.
+
+    ``has_retained``: from its messages follow the retained messages of a moment.
+    """
 
     schema: str
     name: str
     about: str
     table: RemoteTable
+    has_retained: bool = False
 
     @property
     def sql_name(self) -> str:
@@ -50,7 +56,7 @@ def tables(
     found: list[NamedTable] = []
     if is_wanted(STREAMS):
         found += _named(STREAMS, _streams(api, vhost))
-    if is_wanted(ARCHIVE) or is_wanted("traces"):
+    if is_wanted(ARCHIVE) or is_wanted(RETAINED) or is_wanted("traces"):
         listed = api.get("archive-files", vhost)["archives"]
         found += _named(ARCHIVE, _archives(api, vhost, [each for each in listed if each["source"] != _TRACE]))
         if any(each["source"] == _TRACE for each in listed):
@@ -86,4 +92,4 @@ def _named(schema: str, found: Iterable[tuple[str, str, RemoteTable]]) -> Iterat
             number += 1
             unique = f"{name} ({number})"
         taken.add(unique.casefold())
-        yield NamedTable(schema, unique, about, table)
+        yield NamedTable(schema, unique, about, table, has_retained=about == _OF_EXCHANGE)

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from gateway.sql.api import Api, SqlFailed
 from gateway.sql.catalogue import NamedTable, quoted, tables
+from gateway.sql.retained import SCHEMA as RETAINED
+from gateway.sql.retained import state_at
 
 _STATEMENTS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
@@ -130,7 +132,7 @@ def _faults_of(found: list[NamedTable]) -> Iterator[None]:
 
 
 def _add(connection: duckdb.DuckDBPyConnection, found: list[NamedTable]) -> None:
-    """Add the tables as views, in their schemas."""
+    """Add the tables as views, in their schemas, and the functions of a moment."""
     for schema in sorted({each.schema for each in found if each.schema}):
         connection.execute(f"CREATE SCHEMA {schema}")
     for number, each in enumerate(found):
@@ -139,3 +141,8 @@ def _add(connection: duckdb.DuckDBPyConnection, found: list[NamedTable]) -> None
             continue
         connection.register(f"gateway {number}", each.table)
         connection.execute(f'CREATE VIEW {each.schema}.{quoted(each.name)} AS SELECT * FROM "gateway {number}"')
+    if any(each.has_retained for each in found):
+        connection.execute(f"CREATE SCHEMA {RETAINED}")
+    for each in found:
+        if each.has_retained:
+            connection.execute(state_at(f"{RETAINED}.{quoted(each.name)}", each.sql_name))

@@ -16,7 +16,7 @@ import urllib.request
 from argparse import ArgumentParser
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeAlias
@@ -184,8 +184,13 @@ def run(job: str, directory: Path, master: str, *words: str) -> None:
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [sys.executable, "-m", "gateway", "pipeline", "run", job, "--master", master, *conf, *words]
     environment = {"SPARK_SUBMIT_OPTS": LIGHT_JVM, "SPARK_LOCAL_IP": HOST} | os.environ
-    done = subprocess.run([*command, "--out", str(directory / job)], check=False, env=environment)
-    if done.returncode:
+    driver = subprocess.Popen([*command, "--out", str(directory / job)], env=environment, start_new_session=True)
+    try:
+        code = driver.wait()
+    finally:  # with its Java, and the process that "gateway pipeline" starts
+        with suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGTERM)
+    if code:
         raise SystemExit(f"the job {job} has failed; see {directory}/spark/*.log")
 
 

@@ -1,0 +1,158 @@
+"""The retained messages as of a moment: those that the broker had at that moment."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.sql.retained import state_at
+from tests.cli.sql.recorded_api import RecordedApi, select
+from tests.management_client import get, put
+from tests.paho_loop import stop_loop
+from tests.pipeline.stream_broker import StreamBroker, stream_broker
+from tests.waiting import wait_until
+
+#: The archive waits for its worker, which has a low priority.
+pytestmark = pytest.mark.timeout(300)
+
+TIMEOUT_S = 30.0
+
+#: Publishes after a moment are at least so much later: times of messages are those of turns, in milliseconds.
+APART = timedelta(milliseconds=100)
+
+State = dict[str, int]
+"""The size of the body of each topic."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamBroker]:
+    """A broker that archives what MQTT publishes."""
+    with stream_broker(tmp_path_factory.mktemp("retained"), "archive.segment_age_s=1") as broker:
+        archived = {"pattern": "^amq[.]topic$", "definition": {"archive": True}, "apply-to": "exchanges"}
+        put(broker.gateway, "policies/%2F/keep", archived)
+        yield broker
+
+
+class Device:
+    """An MQTT client whose will is retained. Each publish returns when the broker has acknowledged it."""
+
+    def __init__(self, broker: StreamBroker) -> None:
+        self._client = Client(CallbackAPIVersion.VERSION2, "device", protocol=MQTTProtocolVersion.MQTTv5)
+        self._client.will_set("house/will", b"gone", qos=1, retain=True)
+        self._client.connect(*broker.gateway.addresses["mqtt"])
+        self._client.loop_start()
+
+    def publish(self, topic: str, body: bytes, *, retain: bool = True, qos: int = 1, expiry_s: int = 0) -> None:
+        properties = Properties(PacketTypes.PUBLISH)
+        if expiry_s:
+            properties.MessageExpiryInterval = expiry_s
+        self._client.publish(topic, body, qos, retain, properties).wait_for_publish(TIMEOUT_S)
+
+    def vanish(self) -> None:
+        """Close the connection without DISCONNECT, so that the will is published."""
+        stop_loop(self._client)
+        connection = self._client.socket()
+        assert connection is not None
+        connection.close()
+
+
+def retained(broker: StreamBroker) -> State:
+    """Return what the broker retains now."""
+    return {each["topic"]: each["payload_bytes"] for each in get(broker.gateway, "mqtt/retained/%2F")}
+
+
+def test_the_state_of_a_moment_is_what_the_broker_had(broker: StreamBroker) -> None:
+    device, seen = Device(broker), list[tuple[datetime, State]]()
+
+    def look() -> None:
+        now = datetime.now(UTC)
+        seen.append((now, retained(broker)))
+        wait_until(lambda: datetime.now(UTC) > now + APART, "the clock stands still", timeout_s=TIMEOUT_S)
+
+    look()
+    device.publish("house/a", b"1")
+    device.publish("house/b", b"22", qos=2)
+    look()
+    device.publish("house/a", b"333")
+    device.publish("house/a", b"not retained", retain=False)
+    device.publish("house/brief", b"4444", expiry_s=2)
+    look()
+    device.publish("house/b", b"")
+    look()
+    wait_until(lambda: "house/brief" not in retained(broker), "it does not expire", timeout_s=TIMEOUT_S)
+    look()
+    device.vanish()
+    wait_until(lambda: "house/will" in retained(broker), "the will is not published", timeout_s=TIMEOUT_S)
+    look()
+    wait_until(lambda: not get(broker.gateway, "archives")[0]["messages"], "it is not in files", timeout_s=200)
+    assert [len(state) for _, state in seen] == [0, 2, 3, 2, 1, 2]
+    for moment, state in seen:
+        found = select(
+            RecordedApi(broker.gateway),
+            f"select mqtt.topic, octet_length(body) from retained.\"amq.topic\"('{moment.isoformat()}')",
+        )
+        assert dict(found) == state, moment
+
+
+def test_files_of_later_times_are_not_opened(broker: StreamBroker) -> None:
+    api = RecordedApi(broker.gateway)
+    assert select(api, 'select count(*) from retained."amq.topic"(now() - interval 1 day)') == [(0,)]
+    assert api.count("part") == 0
+    assert select(api, "show tables") == [
+        ('archive."amq.topic"', "archive of exchange"),
+        ("audit", "changes by operators"),
+    ]
+
+
+# Against a model
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+PUBLISHES = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from([b"", b"x", b"yy"]),
+        st.sampled_from([True, True, True, False]),
+        st.none() | st.integers(0, 5),
+        st.integers(0, 2),
+    ),
+    max_size=20,
+)
+
+
+@given(publishes=PUBLISHES, moment=st.integers(0, 30))
+def test_the_rules_of_mqtt_apply(publishes: list[tuple[str, bytes, bool, int | None, int]], moment: int) -> None:
+    """Time is in seconds; each publish is some seconds after the previous one, or at the same time."""
+    rows: list[dict[str, Any]] = []
+    state: dict[str, tuple[bytes, int | None]] = {}
+    now = 0
+    for offset, (topic, body, is_retained, expiry_s, pause) in enumerate(publishes):
+        now += pause
+        rows.append(
+            {
+                "timestamp": BEGIN + timedelta(seconds=now),
+                "offset": offset,
+                "routing_key": topic,
+                "mqtt": {"topic": topic, "qos": 1, "retain": is_retained},
+                "expiration": None if expiry_s is None else str(expiry_s * 1000),
+                "body": body,
+            }
+        )
+        if is_retained and now <= moment:
+            state[topic] = body, None if expiry_s is None else now + expiry_s
+    expected = {topic: body for topic, (body, end) in state.items() if body and (end is None or end > moment)}
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("archived", pa.Table.from_pylist(rows, schema=MESSAGES))
+        connection.execute(state_at("retained_at", "archived"))
+        at = (BEGIN + timedelta(seconds=moment)).isoformat()
+        assert dict(connection.execute(f"SELECT routing_key, body FROM retained_at('{at}')").fetchall()) == expected
