@@ -12,8 +12,8 @@ from gateway.node.signals import stop_at_once
 
 @click.command()
 @configuration_options
-@click.option("--clock-from-stdin", is_flag=True, hidden=True)
-def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], clock_from_stdin: bool) -> int:
+@click.option("--control-from-stdin", is_flag=True, hidden=True)
+def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], control_from_stdin: bool) -> int:
     """Run the broker until it is stopped."""
     stop_at_once()
     configured = configured_from(config, data, overrides)
@@ -21,5 +21,5 @@ def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], cloc
     # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 
-    advances = sys.stdin.buffer if clock_from_stdin else None
-    return run_broker(configured, lambda: configured_from(config, data, overrides), advances)
+    control = sys.stdin.buffer if control_from_stdin else None
+    return run_broker(configured, lambda: configured_from(config, data, overrides), control)

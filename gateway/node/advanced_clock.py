@@ -1,13 +1,9 @@
-"""A clock that tests advance: ``gateway run --clock-from-stdin``."""
+"""A clock that tests advance, see ``control_lines``."""
 
 from collections.abc import Callable
-from threading import Thread
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from gateway.net.clock import ReactorClock
-
-#: The answer to each advance, a line of standard output.
-ADVANCED: Final = "advanced"
 
 #: The number of checks in a row that find no work left before the answer is sent, and the time between them in seconds.
 _CHECKS: Final = 3
@@ -43,19 +39,3 @@ class AdvancedClock(ReactorClock):
             return
         left = _CHECKS if len(self.background) else left - 1
         self._reactor.callLater(_INTERVAL_S, self._check, left, done)
-
-
-def follow_lines(lines: BinaryIO, reactor: Any, clock: AdvancedClock, answer: Callable[[str], None]) -> None:
-    """Advance the clock by the seconds in each line, from now on."""
-
-    def advance(seconds: float) -> None:
-        clock.advance(seconds, lambda: answer(ADVANCED))
-
-    def read() -> None:
-        for line in lines:
-            try:
-                reactor.callFromThread(advance, float(line))
-            except ValueError:
-                reactor.callFromThread(answer, f"not a number of seconds: {line!r}")
-
-    Thread(target=read, name="clock from stdin", daemon=True).start()

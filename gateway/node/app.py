@@ -10,13 +10,12 @@ from gateway.logs import StructuredLog
 from gateway.logs.setup import start_logging
 from gateway.logs.twisted import bridge_twisted
 from gateway.net.allocator import tune_allocator
-from gateway.net.clock import ReactorClock
 from gateway.net.descriptors import raise_descriptor_limit
 from gateway.net.reactor import install
-from gateway.node.advanced_clock import AdvancedClock, follow_lines
 from gateway.node.announcement import announcement
 from gateway.node.audit import record_reload
 from gateway.node.control.live_settings import ReloadResult, log_refused_reload, log_reload
+from gateway.node.control_lines import ControlLines
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.signals import Signals
 from gateway.node.systemd import tell_systemd
@@ -35,10 +34,10 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 _MORE_TIME: Final = "EXTEND_TIMEOUT_USEC=60000000"
 
 
-def run(configured: Configured, read: Callable[[], Configured], advances: BinaryIO | None = None) -> int:
+def run(configured: Configured, read: Callable[[], Configured], control: BinaryIO | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT; return the exit code. ``read`` reads the configuration for a reload.
 
-    For tests, ``advances`` has lines with seconds by which the clock advances.
+    For tests, ``control`` has lines that ``ControlLines`` follows.
 
     :raises GatewayError: when it cannot start.
     """
@@ -48,7 +47,7 @@ def run(configured: Configured, read: Callable[[], Configured], advances: Binary
     bridge_twisted()
     reactor = install()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    return _BrokerProcess(configured, read, reactor, advances).run()
+    return _BrokerProcess(configured, read, reactor, control).run()
 
 
 class Served(Protocol):
@@ -96,18 +95,17 @@ class _BrokerProcess:
     """The process of one node: it starts, reloads and stops the node on the signals of its operator."""
 
     def __init__(
-        self, configured: Configured, read: Callable[[], Configured], reactor: Any, advances: BinaryIO | None
+        self, configured: Configured, read: Callable[[], Configured], reactor: Any, control: BinaryIO | None
     ) -> None:
         from gateway.node.host import NodeHost  # imports Twisted's reactor machinery: after the installation
 
         self._settings = configured.settings
         self._reactor = reactor
-        self._advances = advances
-        self._clock: AdvancedClock | None = None
+        self._control = None if control is None else ControlLines(control, reactor, self._stop, _print)
         self._collector = GarbageCollector()
         self._failure: Exception | None = None
         self._is_stopping = False
-        host = NodeHost() if advances is None else NodeHost(make_clock=self._make_clock)
+        host = NodeHost() if self._control is None else self._control.host()
         self._served = served = self._built(configured, read, host)
         self._signals = Signals(reactor, self._stop, self._reload, served.info)
         served.on_failure = self._store_failed
@@ -124,10 +122,6 @@ class _BrokerProcess:
         if self._failure is not None:
             raise self._failure
         return 0
-
-    def _make_clock(self, reactor: Any, touch: Callable[[], None]) -> ReactorClock:
-        self._clock = AdvancedClock(reactor, touch)
-        return self._clock
 
     def _built(self, configured: Configured, read: Callable[[], Configured], host: "NodeHost") -> "Served":
         """Return the broker: one node, or a member of a cluster, which runs a node while it leads."""
@@ -149,8 +143,8 @@ class _BrokerProcess:
 
     def _ready(self) -> None:
         _print(announcement(self._served.addresses, self._settings.data))  # in one write, for scripts that wait for it
-        if self._advances is not None and self._clock is not None:
-            follow_lines(self._advances, self._reactor, self._clock, _print)
+        if self._control is not None:
+            self._control.follow()
         tell_systemd("READY=1\nSTATUS=")
         self._signals.is_ready = True
 

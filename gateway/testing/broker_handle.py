@@ -1,6 +1,7 @@
 """A broker for one test: its addresses, its faults, and assertions about it."""
 
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ _MORE_THAN_ANY_DISK: Final = 2**60
 
 #: The status of a request about something that does not exist any more.
 _GONE: Final = ": 404 "
+
+#: The most messages that one search of the management API returns.
+_MOST_BODIES: Final = 500
 
 _ALARM_TIMEOUT_S: Final = 30.0
 _INTERVAL_S: Final = 0.02
@@ -122,6 +126,26 @@ class TestBroker:
             expected, actual = (", ".join(sorted(names)) or "no queue" for names in (queues, found))
             raise AssertionError(f"{exchange!r} routes {routing_key!r} to {actual}, not to {expected}")
 
+    def bodies(self, queue: str) -> list[bytes]:
+        """Return the bodies of the ready messages of a queue, first the next one; at most 500. They stay as they are.
+
+        :raises RuntimeError: if there is no such queue, or if it is a stream.
+        """
+        fields = {"filter": {"states": ["ready"]}, "limit": _MOST_BODIES}
+        found = self.request("POST", "workbench", self.vhost, queue, "search", fields=fields)
+        return [_body(message) for message in found["messages"]]
+
+    def assert_arrived(self, queue: str, *bodies: bytes, timeout_s: float = 5.0) -> None:
+        """Wait until the ready messages of a queue are exactly these, in this order; they stay in the queue.
+
+        :raises AssertionError: with the messages that are there instead, after ``timeout_s`` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (found := self.bodies(queue)) != list(bodies):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"queue {queue!r} has {found!r:.1000}, not {list(bodies)!r:.1000}")
+            time.sleep(_INTERVAL_S)
+
     def drop_connections(self) -> int:
         """Close all connections of the virtual host, as an operator may, and return their number.
 
@@ -149,6 +173,21 @@ class TestBroker:
             self.process.resume()
 
     @contextmanager
+    def delayed_confirms(self) -> Iterator[None]:
+        """Delay within the block what waits for the disk, in all virtual hosts.
+
+        That is confirms, PUBACK and receipts of persistent messages, and the answers to declarations of durable
+        entities. Everything else goes on, deliveries too.
+
+        :raises RuntimeError: if the store is not that in memory.
+        """
+        self.process.hold_confirms()
+        try:
+            yield
+        finally:
+            self.process.release_confirms()
+
+    @contextmanager
     def full_disk(self) -> Iterator[None]:
         """Raise the alarm of the disk within the block: publishers of all virtual hosts are blocked."""
         self.request("PUT", "settings", "disk_free_limit", fields={"value": _MORE_THAN_ANY_DISK})
@@ -165,3 +204,8 @@ class TestBroker:
             if time.monotonic() > deadline:
                 raise RuntimeError("the alarm of the disk does not change")
             time.sleep(_INTERVAL_S)
+
+
+def _body(message: Mapping[str, Any]) -> bytes:  # Any: a value of JSON
+    payload: str = message["payload"]
+    return b64decode(payload) if message["payload_encoding"] == "base64" else payload.encode()

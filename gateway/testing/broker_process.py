@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -30,13 +30,12 @@ class BrokerProcess:
         given = ("bind=127.0.0.1", *(f"{name}.port=0" for name in LISTENERS), 'storage.engine="memory"', *settings)
         command = [sys.executable, "-m", "gateway", "run", "--data", str(directory / "data")]
         command += [word for setting in given for word in ("--set", setting)]
+        command.append("--control-from-stdin")
         self._has_fake_clock = has_fake_clock
-        if has_fake_clock:
-            command.append("--clock-from-stdin")
         self._log = directory / "gateway.log"
         with self._log.open("wb") as log:
-            stdin = subprocess.PIPE if has_fake_clock else subprocess.DEVNULL
-            self._child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log)
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        self._controlling = Lock()
         self.ports: dict[str, int] = {}
         self._numbers = count(1)
         try:
@@ -83,12 +82,30 @@ class BrokerProcess:
         """
         if not self._has_fake_clock:
             raise RuntimeError("the broker has no fake clock: override the fixture gateway_fake_clock to return True")
+        self._control(f"advance {seconds:f}", "advanced")
+
+    def hold_confirms(self) -> None:
+        """Keep the store from committing until ``release_confirms``: what waits for the disk waits."""
+        self._control("hold", "held")
+
+    def release_confirms(self) -> None:
+        """Let the store commit again."""
+        self._control("release", "released")
+
+    def _control(self, line: str, answer: str) -> None:
+        """Send a line that the broker follows, and wait for its answer, see ``gateway.node.control_lines``."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        self._child.stdin.write(b"%f\n" % seconds)
-        self._child.stdin.flush()
-        if not any(line == b"advanced\n" for line in self._child.stdout):
-            raise RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
+        with self._controlling:
+            self._child.stdin.write(f"{line}\n".encode())
+            self._child.stdin.flush()
+            for received in self._child.stdout:
+                text = received.decode(errors="replace").rstrip("\n")
+                if text == answer:
+                    return
+                if text == f"refused: {line}":
+                    raise RuntimeError(f"the broker refuses {line!r}: it needs the store in memory")
+        raise RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
 
     def pause(self) -> None:
         """Stop the process until ``resume``: no client gets an answer, as on a machine that is too busy."""

@@ -40,6 +40,7 @@ class MemoryStore:
         self._watermark = Lsn(0)
         self._is_commit_due = False
         self._is_stalled = False
+        self._is_held = False
         self._has_failed = False
 
     def listen(self, listener: StoreListener) -> None:
@@ -121,7 +122,8 @@ class MemoryStore:
         return max(self._durable.enqueued, default=0), max(self._durable.contents, default=0)
 
     def close(self) -> None:
-        """Commit; a stalled store fails instead, as on a full disk."""
+        """Commit, also what is held; a stalled store fails instead, as on a full disk."""
+        self._is_held = False
         if self._is_stalled:
             self.fail("closed while the store could not write")
         self.commit()
@@ -129,9 +131,9 @@ class MemoryStore:
     # ---- Control by tests ------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Make everything staged durable and report it; do nothing while the store is stalled or has failed."""
+        """Make everything staged durable and report it; do nothing while the store is held, stalled or has failed."""
         self._is_commit_due = False
-        if self._is_stalled or self._has_failed:
+        if self._is_held or self._is_stalled or self._has_failed:
             return
         for step in self._staged:
             self._durable.apply(step)
@@ -157,6 +159,15 @@ class MemoryStore:
         self._is_stalled = False
         if self._listener is not None:
             self._listener.on_resumed()
+        self._commit_soon()
+
+    def hold(self) -> None:
+        """Commit nothing until ``release``, as a slow disk: no fault is reported, and confirms wait."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Commit again, first what was staged meanwhile."""
+        self._is_held = False
         self._commit_soon()
 
     def fail(self, reason: str) -> None:

@@ -78,7 +78,7 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/spark.md",
                 "docs/pipeline.md",
             ),
-            "Test": ("docs/plugins/testing.md",),
+            "Test": ("docs/testing.md", "docs/plugins/testing.md"),
         },
     ),
     "Reference": Part(

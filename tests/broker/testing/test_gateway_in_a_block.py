@@ -1,6 +1,11 @@
 """``with Gateway() as broker``: a broker for a test of any program, its faults and its assertions."""
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pika
 import pytest
@@ -63,6 +68,21 @@ def test_routes_are_asserted_without_publishing(broker: TestBroker) -> None:
     assert channel.queue_declare("all", passive=True).method.message_count == 0
 
 
+def test_what_arrived_is_asserted_and_stays(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    channel.queue_declare("q")
+    for body in (b"one", b"\xff\x00"):
+        channel.basic_publish("", "q", body)
+    broker.assert_arrived("q", b"one", b"\xff\x00")
+    with pytest.raises(AssertionError, match=r"queue 'q' has \[b'one', b'\\xff\\x00'\], not \[b'two'\]"):
+        broker.assert_arrived("q", b"two", timeout_s=0)
+    method, _, body = channel.basic_get("q")
+    assert (method.redelivered, body) == (False, b"one")
+    assert broker.bodies("q") == [b"\xff\x00"]
+    with pytest.raises(RuntimeError, match="404"):
+        broker.bodies("unknown")
+
+
 def test_connections_of_the_virtual_host_are_dropped(broker: TestBroker) -> None:
     channel = channel_of(broker)
     with Gateway() as other:
@@ -86,6 +106,51 @@ def test_a_paused_broker_confirms_later(broker: TestBroker) -> None:
         assert confirmed == []
     wait_until(lambda: connection.process_data_events(0.05) or confirmed)
     assert confirmed == [1]
+
+
+def test_delayed_confirms_come_after_the_block_and_deliveries_do_not_wait(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    channel.queue_declare("q", durable=True)
+    confirmed: list[int] = []
+    connection = channel.connection
+    channel._impl.confirm_delivery(lambda frame: confirmed.append(frame.method.delivery_tag))
+    with broker.delayed_confirms():
+        channel._impl.basic_publish("", "q", b"m", pika.BasicProperties(delivery_mode=2))
+        wait_until(lambda: channel.basic_get("q", auto_ack=False)[2] == b"m")
+        assert confirmed == []
+    wait_until(lambda: connection.process_data_events(0.05) or confirmed)
+    assert confirmed == [1]
+
+
+def test_confirms_cannot_be_delayed_on_disk() -> None:
+    with Gateway(['storage.engine="lmdb"']) as broker:
+        with pytest.raises(RuntimeError, match="it needs the store in memory"), broker.delayed_confirms():
+            pass
+        assert broker.request("GET", "queues", broker.vhost) == []
+
+
+def test_the_broker_ends_with_the_program_that_is_killed(tmp_path: Path) -> None:
+    program = "from gateway.testing import Gateway\nbroker = Gateway().__enter__()\n"
+    program += "print(broker.amqp_port, flush=True)\ninput()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as child:
+        assert child.stdout is not None
+        port = int(child.stdout.readline())
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        child.kill()
+
+    def is_closed() -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    wait_until(is_closed, "the broker outlives its program")
 
 
 def test_a_full_disk_blocks_publishers_until_the_block_ends(broker: TestBroker) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-PAGE = Path(__file__).parents[3] / "docs" / "plugins" / "testing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 
 OUTSIDE = """
 import time
@@ -81,23 +81,23 @@ def test_an_outside_project_uses_the_fixture(pytester: pytest.Pytester) -> None:
 
 
 def test_an_outside_project_advances_the_clock(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(example("conftest.py", "gateway_fake_clock"))
+    pytester.makeconftest(example("conftest.py"))
     pytester.makepyfile(test_clock=CLOCKED, test_expiry=example("test_expiry.py"))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
     assert result.parseoutcomes() == {"passed": 2}
 
 
-def example(file: str, word: str = "") -> str:
-    """Return the code of the page for a file, that with the word if there are several."""
-    found = re.findall(rf"```python\n# {re.escape(file)}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (code,) = [code for code in found if word in code]
+def example(file: str) -> str:
+    """Return the code of the page for a file."""
+    (code,) = re.findall(rf"```python\n# {re.escape(file)}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     return str(code)
 
 
-def test_the_test_of_the_page_passes(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(example("test_orders.py"))
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
-    assert result.parseoutcomes() == {"passed": 1}
+def test_the_tests_of_the_page_pass_with_pika_paho_and_stomp_py(pytester: pytest.Pytester) -> None:
+    names = ("test_orders", "test_devices", "test_legacy", "test_confirms")
+    pytester.makepyfile(**{name: example(f"{name}.py") for name in names})
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=120)
+    assert result.parseoutcomes() == {"passed": 4}
 
 
 def test_the_program_of_the_page_prints_the_queue(pytester: pytest.Pytester) -> None:
