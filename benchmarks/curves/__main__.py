@@ -22,6 +22,9 @@ from benchmarks.load.tables import mb, table
 #: More open files than the largest number of connections needs.
 _DESCRIPTORS: Final = 1 << 17
 
+#: Open files of a process besides the connections.
+_OTHER_FILES: Final = 1000
+
 
 def main() -> int:
     """Measure the curves, print them, and write them to ``--output``."""
@@ -30,13 +33,16 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=100_000, help="the largest number of connections, queues, ...")
     parser.add_argument("--output", type=Path, help="a directory for the plots and the table")
     options = parser.parse_args()
-    _raise_descriptor_limit()
+    descriptors = _raise_descriptor_limit() - _OTHER_FILES
     sections = []
     for curve in CURVES:
         if options.only in (None, curve.name):
-            points = [
-                _measured(curve, at) for at in curve.sizes if curve.name in ("size", "backlog") or at <= options.most
-            ]
+            most = {
+                "size": 16 << 20,
+                "backlog": 1_000_000,
+                "connections": min(options.most, descriptors - _OTHER_FILES),
+            }
+            points = [_measured(curve, at) for at in curve.sizes if at <= most.get(curve.name, options.most)]
             sections.append(_section(curve, points))
             if options.output is not None:
                 options.output.mkdir(parents=True, exist_ok=True)
@@ -59,13 +65,14 @@ def _section(curve: Curve, points: Sequence[Point]) -> str:
     return "\n".join((f"{curve.messages}:", "", *table([head, *rows]), ""))
 
 
-def _raise_descriptor_limit() -> None:
-    """Allow as many open files as the curve of connections needs, here and for the broker, or as many as may be."""
+def _raise_descriptor_limit() -> int:
+    """Allow as many open files as the curve of connections needs, or as many as may be; return how many they are."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, max(_DESCRIPTORS, hard)))
     except (ValueError, PermissionError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 if __name__ == "__main__":

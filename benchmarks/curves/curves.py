@@ -40,7 +40,7 @@ CURVES: Final = (
     Curve(
         "queues",
         "durable queues",
-        "AMQP, 100 bytes, transient with confirms, to the queues in turn",
+        "AMQP, 100 bytes, transient with confirms, to the queues in turn, which keep ten each",
         _DECADES,
         shapes.by_queues,
     ),

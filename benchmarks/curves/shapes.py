@@ -41,8 +41,8 @@ _WINDOW: Final = 20_000
 #: The messages in flight take at most this much memory.
 _IN_FLIGHT_BYTES: Final = 64 << 20
 
-#: A source address has ports for so many connections to one port.
-_CONNECTIONS_OF_ADDRESS: Final = 20_000
+#: A source address has ports for several times as many connections to one port.
+_CONNECTIONS_OF_ADDRESS: Final = 5_000
 
 #: Filters in one SUBSCRIBE, and subscriptions of one client.
 _FILTERS_AT_A_TIME: Final = 100
@@ -53,6 +53,9 @@ _QUEUE: Final = "curve"
 _POLL_S: Final = 0.001
 
 _MOST_KEYS: Final = 4096
+
+#: Messages that a queue of the curve of queues keeps: longer ones would go to disk if there are few queues.
+_KEPT: Final = 10
 
 
 def by_size(directory: Path, size: int) -> Point:
@@ -77,10 +80,10 @@ def by_subscriptions(directory: Path, subscriptions: int) -> Point:
 
 
 def by_queues(directory: Path, queues: int) -> Point:
-    """Transient messages with confirms to this many durable queues in turn, without consumers."""
+    """Transient messages with confirms to this many durable queues in turn, each of which keeps the newest few."""
     names = [f"curve.{number:06}" for number in range(queues)]
     with launch(directory) as broker, connected(broker.ports[AMQP]) as control:
-        control.declare_queues(names)
+        control.declare_queues(names, {"x-max-length": _KEPT})
         some = names[:: max(1, queues // _MOST_KEYS)][:_MOST_KEYS]
         messages = [wire.publish("", name, bytes(_BODY_BYTES), persistent=False) for name in some]
         cycle = Cycle(b"".join(messages), len(messages[0]))
@@ -165,10 +168,13 @@ def _discard(clients: Sequence[Client]) -> None:
 
 @contextmanager
 def _idle_connections(port: int, count: int) -> Iterator[None]:
-    """Open MQTT connections without keep alive, from as many source addresses as they need."""
+    """Open MQTT connections without keep alive, from as many source addresses as they need.
+
+    Each number has addresses of its own, because the ports of closed connections stay in use for a minute.
+    """
     with ExitStack() as stack:
         for number in range(count):
-            source = f"127.0.1.{1 + number // _CONNECTIONS_OF_ADDRESS}"
+            source = f"127.0.{len(str(count))}.{1 + number // _CONNECTIONS_OF_ADDRESS}"
             connection = stack.enter_context(
                 closing(socket.create_connection(("127.0.0.1", port), source_address=(source, 0)))
             )

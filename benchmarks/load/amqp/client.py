@@ -70,11 +70,11 @@ class Client:
         self.socket.sendall(_queue_declare(name, passive | durable << 1, arguments))
         return self._read_declared()
 
-    def declare_queues(self, names: Sequence[str]) -> None:
+    def declare_queues(self, names: Sequence[str], arguments: Mapping[str, str | int] | None = None) -> None:
         """Declare very many durable queues, many at a time, because each one alone would wait for the disk."""
         for start in range(0, len(names), DECLARED_AT_A_TIME):
             some = names[start : start + DECLARED_AT_A_TIME]
-            self.socket.sendall(b"".join(_queue_declare(name, 2, {}) for name in some))
+            self.socket.sendall(b"".join(_queue_declare(name, 2, arguments or {}) for name in some))
             for _ in some:
                 self._read_declared()
 
