@@ -63,16 +63,18 @@ class Watermarks:
         self._disk_free = disk_free
         self._relief = Relief(now_s, measure=memory)
         self._next_s = 0.0
+        self._is_near = False
         self.memory_limit = memory_limit
         self.disk_free_limit = disk_free_limit
 
-    def tick(self) -> None:
-        """Check if it is time; called every ``SHORT_INTERVAL_S``."""
+    def tick(self) -> bool:
+        """Check if it is time; called every ``SHORT_INTERVAL_S`` while it returns true, else a few times a second."""
         now_s = self._now_s()
         if now_s >= self._next_s:
             used = self.check()
-            is_near = used > NEAR * self.memory_limit or bool(self._alarms)
-            self._next_s = now_s + (0 if is_near else INTERVAL_S - SHORT_INTERVAL_S / 2)
+            self._is_near = used > NEAR * self.memory_limit or bool(self._alarms)
+            self._next_s = now_s + (0 if self._is_near else INTERVAL_S - SHORT_INTERVAL_S / 2)
+        return self._is_near
 
     def check(self) -> int:
         """Measure, and set or clear the alarms; return the bytes of memory used."""

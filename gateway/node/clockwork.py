@@ -12,6 +12,9 @@ from gateway.net.turn import Turn
 
 _log: Final = StructuredLog("node")
 
+#: The origin of the exceptions of jobs.
+_ORIGIN: Final = "clockwork"
+
 
 class Clockwork:
     """Periodic jobs on one reactor. ``faults`` counts and logs their exceptions, long ones run in ``slices``."""
@@ -28,10 +31,17 @@ class Clockwork:
         self._turn = turn
         self._slices = slices
         self._jobs: list[tuple[LoopingCall, float]] = []
+        self._paced: list[_PacedJob] = []
 
     def add(self, interval_s: float, job: Callable[[], None]) -> None:
         """Call a job at each interval, from ``start`` on."""
         self._add(interval_s, LoopingCall(partial(self._contained, job)))
+
+    def add_paced(self, interval_s: float, short_s: float, job: Callable[[], bool]) -> None:
+        """Call a job at each interval, and again after ``short_s`` while it returns true."""
+        paced = _PacedJob(self._reactor, short_s, job, self._faults)
+        self._paced.append(paced)
+        self._add(interval_s, LoopingCall(paced.begin))
 
     def add_sliced(self, interval_s: float, job: Callable[[], Iterator[None]], *, in_turns: bool = False) -> None:
         """Run long work at each interval, with iterations of the reactor between its steps.
@@ -55,6 +65,8 @@ class Clockwork:
         for loop, _ in self._jobs:
             if loop.running:
                 loop.stop()
+        for paced in self._paced:
+            paced.stop()
 
     def _start(self, loop: LoopingCall, interval_s: float) -> None:
         loop.start(interval_s).addErrback(lambda failure: _log.error("clockwork stopped", error=failure.value))
@@ -67,7 +79,7 @@ class Clockwork:
         try:
             job()
         except Exception as error:  # a stopped job would freeze alarms, timeouts and statistics
-            self._faults.contain("clockwork", error)
+            self._faults.contain(_ORIGIN, error)
 
     def _steps(self, job: Callable[[], Iterator[None]], in_turns: bool) -> Iterator[None]:
         try:
@@ -76,4 +88,34 @@ class Clockwork:
                     self._turn.touch()
                 yield step
         except Exception as error:  # as above
-            self._faults.contain("clockwork", error)
+            self._faults.contain(_ORIGIN, error)
+
+
+class _PacedJob:
+    """A job that is called again soon while it returns true."""
+
+    def __init__(self, reactor: Any, short_s: float, job: Callable[[], bool], faults: Faults) -> None:
+        self._reactor = reactor
+        self._short_s = short_s
+        self._job = job
+        self._faults = faults
+        self._next: Any = None
+
+    def begin(self) -> None:
+        """Call it, unless it is called soon anyway."""
+        if self._next is None:
+            self._call()
+
+    def stop(self) -> None:
+        """Call it no more."""
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def _call(self) -> None:
+        self._next = None
+        try:
+            if self._job():
+                self._next = self._reactor.callLater(self._short_s, self._call)
+        except Exception as error:  # as above
+            self._faults.contain(_ORIGIN, error)

@@ -53,6 +53,7 @@ class GarbageCollector:
         self._collect = collect
         self._began_s = 0.0
         self._is_due = False
+        self._has_collected = False
         self._full_at_s = now_s()
         self.longest_ms = 0.0
         self.frozen = 0
@@ -75,11 +76,14 @@ class GarbageCollector:
         """Return the longest pause and the number of full collections, for listings."""
         return {"gc_longest_pause_ms": round(self.longest_ms, 1), "gc_full_collections": self.full_collections}
 
-    def tick(self, is_idle: bool = False) -> None:
-        """Run the collections that are due; called several times a second, between turns.
+    def tick(self, is_idle: bool = False) -> bool:
+        """Run the collections that are due; called between turns, several times a second while it returns true.
 
         ``is_idle``: no client is connected, so that a long pause delays none.
+
+        :return: whether Python has collected since the last call, so that more may soon be due.
         """
+        has_collected, self._has_collected = self._has_collected, False
         if self._is_due:
             self._is_due = False
             old = _grown_old()
@@ -89,6 +93,7 @@ class GarbageCollector:
         if is_idle and self._now_s() - self._full_at_s >= IDLE_INTERVAL_S:
             self._collect_all()
             self._full_at_s = self._now_s()
+        return has_collected
 
     def collect_all(self) -> bool:
         """Collect everything, also frozen objects, unless done within the last minute; return whether it ran.
@@ -113,6 +118,7 @@ class GarbageCollector:
         """Measure a collection and count the objects that grew old; Python calls it at the start and at the end."""
         if phase == "start":
             self._began_s = time.perf_counter()
+            self._has_collected = True
             return
         self.longest_ms = max(self.longest_ms, (time.perf_counter() - self._began_s) * 1000)
         if info["generation"] == 1:

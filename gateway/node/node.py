@@ -100,7 +100,7 @@ class Node:
         clockwork = Clockwork(self._reactor, self.broker.faults, self._turn, self._parts.slices)
         clockwork.add(STORE_INTERVAL_S, self._parts.store_files.check)
         clockwork.add(_WATCH_INTERVAL_S, self._parts.turn_watch.start_period)
-        clockwork.add(SHORT_INTERVAL_S, self._check_memory)
+        clockwork.add_paced(1 / TICKS_PER_S, SHORT_INTERVAL_S, self._check_memory)
         clockwork.add(PRUNING_INTERVAL_S, self.broker.audit.prune)
         ticks = ConnectionTicks(self.broker.connections, partial(self._reactor.callLater, 0))
         clockwork.add(1 / TICKS_PER_S, ticks.tick_all)
@@ -250,10 +250,11 @@ class Node:
 
     # Clockwork
 
-    def _check_memory(self) -> None:
-        """Collect garbage that is due, and compare memory and disk with their limits."""
-        self._parts.collector.tick(is_idle=not len(self.broker.connections) and not self._ports.http_clients)
-        self._watermarks.tick()
+    def _check_memory(self) -> bool:
+        """Collect garbage that is due, and compare memory and disk with their limits; return whether to do so soon."""
+        is_idle = not len(self.broker.connections) and not self._ports.http_clients
+        allocates = self._parts.collector.tick(is_idle)
+        return self._watermarks.tick() or allocates
 
     def _store_failed(self, reason: str) -> None:
         """Stop the broker: without a working store it cannot keep its guarantees."""

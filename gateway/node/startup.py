@@ -35,7 +35,7 @@ class Start:
     ``on_slow`` is called once if the start takes longer than clients may wait for it, ``between`` after each slice.
     """
 
-    def __init__(self, reactor: Any, recovery: Recovery, between: Callable[[], None]) -> None:  # Any: see Node
+    def __init__(self, reactor: Any, recovery: Recovery, between: Callable[[], object]) -> None:  # Any: see Node
         self.on_slow: Callable[[], None] = lambda: None
         self.progress: Callable[[str], None] = lambda text: None
         self._reactor = reactor
