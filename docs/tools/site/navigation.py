@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 PARTS: Final[Mapping[str, Part]] = {
     "Tutorials": Part(
-        "Learn by doing.",
+        "Learn by doing. Tests paste all programs and commands of these pages, but for installations.",
         {
             "First steps": ("README.md", "docs/install.md", "docs/tutorial.md"),
             "Protocols": ("docs/protocols/amqp.md", "docs/protocols/mqtt.md", "docs/protocols/stomp.md"),

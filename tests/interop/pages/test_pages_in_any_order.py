@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from docs.tools.site.navigation import PARTS
+from tests.interop.examples.test_examples import NAMES as EXAMPLES
 from tests.interop.gateways import gateway_in
 from tests.interop.pages.blocks import ROOT, blocks
 from tests.interop.pages.reader import Reader
@@ -50,6 +52,21 @@ def test_the_pages_can_be_followed_in_any_order_on_one_broker(tmp_path: Path, or
                 reader.follow(ROOT / page)
             except AssertionError as error:
                 raise AssertionError(f"{error}\nafter {', '.join(order[:number]) or 'no other page'}") from error
+
+
+#: Tutorials that other tests run, by the test; a script tries what installs.
+RUN_ELSEWHERE: Final = {
+    "docs/install.md": "etc/packaging/try-deb.sh",
+    "docs/plugins/io.md": "tests/broker/testing/test_io_page.py",
+    **{f"examples/{name}/README.md": "tests/interop/examples/test_examples.py" for name in EXAMPLES},
+}
+
+
+def test_all_tutorials_with_something_to_paste_are_followed() -> None:
+    tutorials = PARTS["Tutorials"].pages
+    pasted = {page for page in tutorials if any(block.language in ("python", "sh") for block in blocks(ROOT / page))}
+    assert pasted - set(FOLLOWED) == set(RUN_ELSEWHERE)
+    assert all((ROOT / test).is_file() for test in RUN_ELSEWHERE.values())
 
 
 def test_each_receiver_has_an_output_and_each_output_a_block_before_it() -> None:
