@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 
 from docs.tools.reference.arguments import OTHER_NAMES
-from docs.tools.reference.error_texts import TOPS, text_of
+from docs.tools.reference.cures import CURES, MissingCure, cure_of, unused
+from docs.tools.reference.error_texts import TOPS, error_texts, text_of
 from docs.tools.reference.errors import ADVICE
 from docs.tools.reference.writing import PAGES
 from gateway.kernel.settings.queue_arguments import QUEUE_ARGUMENTS
@@ -41,6 +42,18 @@ def test_each_name_with_x_has_a_meaning_and_no_other_has_one() -> None:
 
 def test_each_refusal_has_a_cause_and_a_cure() -> None:
     assert REFUSALS.keys() <= ADVICE.keys()
+
+
+def test_a_text_without_a_cure_is_named_with_the_place_to_write_one() -> None:
+    with pytest.raises(MissingCure, match=r"docs/tools/reference/cures: the text of a NotFound .*: 'a new text'"):
+        cure_of("NotFound", "a new text")
+
+
+def test_each_text_has_a_cause_and_a_cure_and_each_cure_a_text() -> None:
+    texts = [(kind, text) for kind, text, _ in error_texts({kind.__name__ for kind in ADVICE})]
+    assert len(texts) > 300
+    assert [cure.pattern for cure in unused(texts)] == []
+    assert all(cure.cause and cure.cure for cures in CURES.values() for cure in cures)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from docs.tools.reference.cures import cure_of
 from docs.tools.reference.error_texts import error_texts
 from docs.tools.reference.table import NOTE, code, table
 from gateway.kernel import errors
@@ -16,7 +17,7 @@ _HEAD: Final = f"""\
 # Errors
 
 Each error is of one kind, which decides its code in each protocol. [Troubleshooting](../troubleshooting.md) begins with
-what you see, and has the errors that are met most often. {NOTE}
+what you see, and has the errors that are met most often. Each text has its cause and its cure. {NOTE}
 """
 
 
@@ -96,19 +97,30 @@ def _lines() -> Iterator[str]:
     yield "\n## Reason codes of MQTT 5\n"
     yield "Those from 0x80 on are errors.\n"
     yield from table(("Code", "Name"), ((code(f"0x{each:02X}"), _words(each.name)) for each in ReasonCode))
-    names = {kind.__name__: kind for kind in ADVICE}
-    found = sorted(set(error_texts(names.keys())))
+    yield from _texts()
+
+
+def _texts() -> Iterator[str]:
+    """Yield a table for each kind. :raises MissingCure: if a text has no cause and cure."""
+    names = [kind.__name__ for kind in ADVICE]
+    found = sorted(set(error_texts(set(names))))
     for name in names:
         yield f"\n## Texts of {name}\n"
-        texts = sorted({text for kind, text, _ in found if kind == name})
-        if texts:
+        modules: dict[str, list[str]] = {}
+        for kind, text, module in found:
+            if kind == name:
+                modules.setdefault(text, []).append(module)
+        if modules:
             yield "Words in capitals stand for values.\n"
-            modules = {text: [module for kind, each, module in found if (kind, each) == (name, text)] for text in texts}
-            yield from table(
-                ("Text", "Module"), ((_quoted(text), ", ".join(map(code, modules[text]))) for text in texts)
-            )
+            columns = ("Text", "Cause", "Cure", "Module")
+            yield from table(columns, (_row(name, text, where) for text, where in modules.items()))
         else:
             yield "The text is that of the fault."
+
+
+def _row(kind: str, text: str, modules: list[str]) -> tuple[str, str, str, str]:
+    cure = cure_of(kind, text)
+    return _quoted(text), cure.cause, cure.cure, ", ".join(map(code, modules))
 
 
 def _advice(kind: type[GatewayError]) -> tuple[str, str, str, str]:
