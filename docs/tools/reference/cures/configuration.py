@@ -15,7 +15,7 @@ CONFIGURATION: Final[Sequence[Cure]] = (
     Cure("pip install|needs the library|simulation needs", "a library of an extra is not installed", _INSTALL),
     Cure(
         "cannot listen",
-        "another program has the port, the address is none of this machine, or the port is below 1024",
+        "another program has the port, the machine does not have the address, or the port is below 1024",
         "another port in `NAME.port`; the text ends with the system's reason",
     ),
     Cure(

@@ -100,7 +100,7 @@ REQUESTS: Final[Mapping[str, Sequence[Cure]]] = {
             "not found", "there is no such virtual host", "`gatewayctl add_vhost`; check the URL: `/` is written `%2F`"
         ),
     ),
-    "CommandInvalid": (Cure("unimplemented", "the method is none of AMQP 0-9-1", "update the client"),),
+    "CommandInvalid": (Cure("unimplemented", "AMQP 0-9-1 does not have the method", "update the client"),),
     "NotImplementedHere": (
         Cure(
             "global qos",
@@ -141,7 +141,7 @@ REQUESTS: Final[Mapping[str, Sequence[Cure]]] = {
             "the client logs in in a way that the broker does not have, or wrongly",
             "PLAIN, AMQPLAIN, EXTERNAL or one of a plugin; names and passwords in UTF-8",
         ),
-        Cure("head of a frame", "a peer at the port of nodes is no node", _NODES),
+        Cure("head of a frame", "a peer at the port of nodes is not a node", _NODES),
         Cure("message", "a stored header cannot be read: the store is damaged, or the broker has a fault", _REPORT),
     ),
 }

@@ -17,7 +17,7 @@ _REGISTER: Final = "[`gateway archive`](gateway.md) has the commands that regist
 STORAGE: Final[Sequence[Cure]] = (
     Cure(
         "quarantine, which|there is no record",
-        "the number is none of the quarantine",
+        "the quarantine has no such number",
         "`gateway repair list` shows them",
     ),
     Cure("set aside", "a damaged record was found and is kept apart", _REPAIR),
