@@ -60,7 +60,7 @@ PARTS: Final[Mapping[str, Part]] = {
             ),
             "Operate": (
                 "docs/operations.md",
-                "docs/sizing.md",
+                "docs/performance/sizing.md",
                 "docs/monitoring.md",
                 "docs/tracing.md",
                 "docs/cluster.md",
@@ -113,7 +113,12 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/comparison.md",
             ),
             "How it is tested": ("docs/simulation.md", "docs/fuzzing.md", "tests/README.md"),
-            "Measurements": ("benchmarks/README.md", "benchmarks/results/index.md"),
+            "Measurements": (
+                "docs/performance/README.md",
+                "docs/performance/memory.md",
+                "benchmarks/README.md",
+                "benchmarks/results/index.md",
+            ),
             "The project": ("CONTRIBUTING.md", "CHANGELOG.md", "docs/adr/index.md"),
         },
     ),
