@@ -37,8 +37,11 @@ _PROBE_S: Final = 3
 #: Seconds that a connection stays open that is held back and whose peer has closed its side.
 _LINGER_S: Final = 5
 
-#: The longest rest in ticks, in which a change of the wall clock is not noticed: a minute.
-MOST_RESTED: Final = 60 * TICKS_PER_S
+#: The longest rest in ticks: an hour. With a minute, 10,000 idle connections cost 0.1 % of a core.
+MOST_RESTED: Final = 3600 * TICKS_PER_S
+
+#: The longest rest of a connection whose credentials expire, in ticks: a change of the wall clock is noticed after it.
+_MOST_RESTED_UNTIL_EXPIRY: Final = 60 * TICKS_PER_S
 
 #: Bytes that a client may send within one to two ticks and still count as one that sends little.
 _LIGHT_BYTES: Final = 32 * 1024
@@ -403,7 +406,7 @@ class PeerProtocol(Protocol):
         ticks = min(self.ticks_to_rest(), MOST_RESTED)
         if machine.expires_at_s and ticks > 0:
             left_ms = machine.expires_at_s * 1000 - self._broker.clock.wall_ms()
-            ticks = min(ticks, int(left_ms * TICKS_PER_S) // 1000)
+            ticks = min(ticks, int(left_ms * TICKS_PER_S) // 1000, _MOST_RESTED_UNTIL_EXPIRY)
         io.is_resting = ticks > 0
         return ticks
 

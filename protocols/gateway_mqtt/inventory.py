@@ -54,7 +54,7 @@ def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
         stored_bytes=retained.body_bytes,
         dropped=sessions.dropped,
     )
-    for number, session in enumerate(sessions):
+    for number, session in enumerate(sessions.subscribers()):
         _add(inventory, session)
         if number % _STEP_SIZE == 0:
             yield

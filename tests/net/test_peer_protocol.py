@@ -13,7 +13,7 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.logs import StructuredLog
 from gateway.net.machine import Driver, Machine, Phase
 from gateway.net.outbox import FLOOD, HIGH_WATER, Outbox
-from gateway.net.peer import PeerProtocol
+from gateway.net.peer import MOST_RESTED, PeerProtocol
 from gateway.testing.broker import header_of
 from tests.protocols.amqp.dialogue import Gateway
 
@@ -33,6 +33,7 @@ class EchoMachine(Machine):
         self.is_held = False
         self.is_busy = False
         self.left = 0
+        self.expiry_s = 0.0
         self.way = Phase.ENTERING
         self.events: list[str] = []
 
@@ -51,6 +52,10 @@ class EchoMachine(Machine):
     @property
     def has_unsettled(self) -> bool:
         return False
+
+    @property
+    def expires_at_s(self) -> float:
+        return self.expiry_s
 
     def receive(self, data: bytes) -> None:
         if data == b"break":
@@ -97,6 +102,9 @@ class EchoServer(PeerProtocol):
         super().__init__(gateway.broker, gateway.turn, StructuredLog("parrot"), LOGIN_TIMEOUT_S)
         self.parrot = EchoMachine(self, self.io)
         self.io.connect(self.parrot)
+
+    def ticks_to_rest(self) -> int:
+        return MOST_RESTED
 
 
 class Transport(StringTransport):
@@ -197,6 +205,23 @@ def test_ticks_without_input_and_without_output_are_counted_while_the_connection
     peer.tick(1)
     peer.server.send_ahead(b"beat")
     assert (peer.server.silent, peer.server.quiet) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("expires_after_s", "rest_s"),
+    [
+        pytest.param(0, 3600, id="never"),
+        pytest.param(7200, 60, id="late: the wall clock may change meanwhile"),
+        pytest.param(20, 20, id="soon"),
+    ],
+)
+def test_an_idle_connection_rests_for_an_hour_or_until_its_credentials_expire(
+    peer: Peer, expires_after_s: int, rest_s: int
+) -> None:
+    if expires_after_s:
+        peer.machine.expiry_s = peer.gateway.broker.clock.wall_ms() / 1000 + expires_after_s
+    peer.machine.way = Phase.OPEN
+    assert [peer.server.tick() for _ in range(3)] == [0, 0, rest_s * TICKS_PER_S]
 
 
 def test_silence_is_not_counted_while_the_peer_is_not_read_from(peer: Peer) -> None:

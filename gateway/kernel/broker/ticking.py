@@ -1,4 +1,4 @@
-"""The connections that tick, and those that rest until a later tick: an idle one has nothing to check for a minute."""
+"""The connections that tick, and those that rest until a later tick: an idle one has nothing to check for an hour."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -48,12 +48,14 @@ class Session:
 
     A durable session was created to outlive its first connection, and survives a restart; other sessions own their
     queues exclusively. ``held`` are messages of groups that were sent exactly once and are reserved for this client,
-    even while it is disconnected (MQTT-4.8.2-4), by packet identifier.
+    even while it is disconnected (MQTT-4.8.2-4), by packet identifier. ``subscribers`` are the sessions of the virtual
+    host that may have queues; a session adds itself when it declares its first.
     """
 
     __slots__ = (
         "_groups",
         "_journal",
+        "_subscribers",
         "_vhost",
         "client_id",
         "expiry_s",
@@ -74,6 +76,7 @@ class Session:
         client_id: str,
         expiry_s: int,
         limits: "dict[int, Arguments]",
+        subscribers: "dict[Session, None]",
         *,
         is_durable: bool,
         user: str = "",
@@ -81,6 +84,7 @@ class Session:
         self._vhost = vhost
         self._groups = groups
         self._journal = journal
+        self._subscribers = subscribers
         self.client_id = client_id
         self.expiry_s = expiry_s
         self.is_durable = is_durable
@@ -142,6 +146,7 @@ class Session:
     def _declare(self, subscription: SubscriptionRecord) -> "QueueLike":
         """Return or create the queue of a subscription. :raises ResourceLocked: when it has another owner."""
         name = self.queue_name(subscription)
+        self._subscribers[self] = None
         queue = self._vhost.queue_by_name.get(name)
         if queue is not None:
             queue.require_owner(self)

@@ -42,6 +42,7 @@ class Sessions:
         self._wills = wills
         self._events = events
         self._session_by_client: dict[str, Session] = {}
+        self._subscribers: dict[Session, None] = {}
         self._count_by_user: dict[str, int] = {}
         self._expiries = Deadlines(clock, self._expired)
         self._ending: dict[str, list[Callable[[], None]]] = {}
@@ -58,6 +59,10 @@ class Sessions:
 
     def __iter__(self) -> Iterator[Session]:
         return iter(tuple(self._session_by_client.values()))
+
+    def subscribers(self) -> tuple[Session, ...]:
+        """Return the sessions that have or had subscriptions. The others have no queues, so statistics skip them."""
+        return tuple(self._subscribers)
 
     def get(self, client_id: str) -> Session | None:
         """Return the session of a client, if it exists."""
@@ -143,6 +148,7 @@ class Sessions:
     def end(self, session: Session, *, is_expired: bool = False) -> None:
         """Delete a session with its messages; a waiting will is published now (MQTT-3.1.2-8)."""
         del self._session_by_client[session.client_id]
+        self._subscribers.pop(session, None)
         self._report("deleted", session, session.user, expired=is_expired)
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
@@ -213,7 +219,8 @@ class Sessions:
         self._events.emit(Event(f"session.{what}", self._vhost.name, session.client_id, found))
 
     def _new_session(self, client_id: str, expiry_s: int, *, is_durable: bool) -> Session:
-        return Session(self._vhost, self.groups, self._journal, client_id, expiry_s, self.limits, is_durable=is_durable)
+        where = (self._vhost, self.groups, self._journal)
+        return Session(*where, client_id, expiry_s, self.limits, self._subscribers, is_durable=is_durable)
 
     def _count_dropped(self, count: int) -> None:
         self.dropped += count
@@ -225,6 +232,7 @@ class Sessions:
         client_id, expiry_s = record.client_id, record.expiry_s
         session = self._new_session(client_id, expiry_s, is_durable=True)
         self._session_by_client[record.client_id] = session
+        self._subscribers[session] = None  # its queues outlive its last subscription
         self._owned_by(session, record.user)
         waited_s = 0.0
         if record.ended_at_ms:

@@ -216,7 +216,7 @@ def sessions(sources: MetricSources) -> Generator[Metric | None, None, None]:
     waiting: list[Labelled] = []
     for vhost in vhosts:
         subscribed = ready = unacked = 0
-        for number, session in enumerate(vhost.sessions):
+        for number, session in enumerate(vhost.sessions.subscribers()):
             subscribed += len(session.subscriptions)
             for queue in session.own_queues():
                 ready += len(queue)

@@ -26,6 +26,30 @@ def test_connected_sessions_and_their_maximum_are_counted(broker: MemoryBroker, 
     assert counts(sessions) == (0, 2, 0)
 
 
+def test_statistics_read_only_sessions_that_subscribed(broker: MemoryBroker, sessions: Sessions) -> None:
+    silent, subscribed = Client(broker, "silent"), Client(broker, "subscribed")
+    silent.connect()
+    subscribed.connect()
+    assert sessions.subscribers() == ()
+    subscribed.subscribe("t")
+    subscribed.unsubscribe("t")  # its queue remains, and may have messages
+    subscribed.leave()
+    assert sessions.subscribers() == (subscribed.session,)
+    subscribed.connect(is_clean=True)
+    assert sessions.subscribers() == ()
+
+
+def test_statistics_read_the_queues_of_a_session_without_subscriptions_after_a_crash(broker: MemoryBroker) -> None:
+    client = Client(broker)
+    client.connect()
+    queue = client.subscribe("t")
+    publish_to_topic(broker, "t")
+    client.unsubscribe("t")
+    broker.commit()
+    (restored,) = broker.crashed().vhost.sessions.subscribers()
+    assert [(each.name, len(each)) for each in restored.own_queues()] == [(queue.name, 1)]
+
+
 def test_a_takeover_counts_as_one_client(broker: MemoryBroker, sessions: Sessions) -> None:
     client = Client(broker)
     client.connect()
