@@ -12,7 +12,7 @@ from gateway.kernel.sessions.session import Holder, Session
 from gateway.net.machine import Driver
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import auth, connack
-from gateway_mqtt.codec.errors import MqttError
+from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packets import Auth, Connect
 from gateway_mqtt.codec.properties import Properties, PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode, reason_for
@@ -110,7 +110,12 @@ class Handshake:
         self._start_step(lambda login: login.begin(self._on_result))
 
     def proceed(self, packet: Auth) -> None:
-        """Handle an AUTH: the next step of a method, or the start of a re-authentication (4.12)."""
+        """Handle an AUTH: the next step of a method, or the start of a re-authentication (4.12).
+
+        :raises MqttError: if the client may not send it now.
+        """
+        if self._login is None:  # MQTT-4.12.0-7: CONNECT had no method
+            raise protocol_error("AUTH without an Authentication Method")
         self._start_step(lambda login: login.proceed(packet, self._on_result))
 
     def _assigned(self, connect: Connect) -> str:
@@ -258,12 +263,19 @@ class Handshake:
         alias_maximum = min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max)
         conversation = Conversation(scope, self._will, receive_maximum, connection.max_packet_size, alias_maximum)
         connection.opened(conversation)
+        self._leave_login()
         if self._removes_stored:  # the client relies on it: after a crash, neither the will nor the session comes back
             outbox.promise(scope.journal.pending_lsn)
         outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
             conversation.delivering.resume_session()
+
+    def _leave_login(self) -> None:
+        """Drop what only the login and later re-authentications need: 0.4 KiB of an idle connection."""
+        self._connect = None
+        if self._login is not None and not self._login.has_method:
+            self._login = None
 
     def _require_own_session(self, session: Session | None, accepted: LoginAccepted) -> None:
         """Refuse a client identifier whose session belongs to another user.

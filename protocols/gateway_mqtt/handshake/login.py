@@ -106,13 +106,16 @@ _TEXTS: Final = {
 
 
 class Login:
-    """The login of one connection, from CONNECT to ``LoginAccepted``, and its re-authentications."""
+    """The login of one connection, from CONNECT to ``LoginAccepted``, and its re-authentications.
+
+    ``has_method``: CONNECT named an authentication method; only then the client may authenticate again.
+    """
 
     def __init__(self, settings: LoginRules, source: ConnectionSource, connect: Connect, client_id: str) -> None:
         """Prepare the login. ``client_id`` is the client's own identifier or the assigned one."""
         parameters = settings.broker.parameters
         self.method: str = connect.properties.get(PropertyId.AUTHENTICATION_METHOD, "")
-        self._has_method = PropertyId.AUTHENTICATION_METHOD in connect.properties
+        self.has_method = PropertyId.AUTHENTICATION_METHOD in connect.properties
         self._settings = settings
         self._source = source
         self._connect: Connect | None = connect
@@ -134,7 +137,7 @@ class Login:
         assert connect is not None
         if self._choice.vhost not in self._settings.broker.vhost_by_name:
             self._refuse_vhost(connect, answer)
-        elif self._has_method:
+        elif self.has_method:
             self._start_dialogue(connect.properties, answer)
         else:
             self._authenticate(connect, answer)
@@ -146,7 +149,7 @@ class Login:
             no method; ``BAD_AUTHENTICATION_METHOD`` if their methods differ.
         """
         method = auth.properties.get(PropertyId.AUTHENTICATION_METHOD)
-        if not self._has_method or method is None:  # MQTT-4.12.0-7; 3.15.2.2.2
+        if not self.has_method or method is None:  # MQTT-4.12.0-7; 3.15.2.2.2
             raise protocol_error("AUTH without an Authentication Method")
         if method != self.method:  # MQTT-4.12.0-5, MQTT-4.12.1-1
             raise MqttError(

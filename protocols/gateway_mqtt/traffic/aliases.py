@@ -1,5 +1,7 @@
 """Topic aliases: numbers in place of topics, valid for one connection (MQTT 5.0, 3.3.2.3.4)."""
 
+from typing import Final
+
 from gateway_mqtt.codec.errors import MqttError
 from gateway_mqtt.codec.reasons import ReasonCode
 
@@ -29,6 +31,10 @@ class IncomingAliases:
         if known is None:
             raise MqttError(ReasonCode.PROTOCOL_ERROR, f"topic alias {alias} has no topic yet")
         return known
+
+
+#: The aliases of a client that may use none; every use is refused.
+NO_ALIASES: Final = IncomingAliases(0)
 
 
 class OutgoingAliases:

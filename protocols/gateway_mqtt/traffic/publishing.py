@@ -23,7 +23,7 @@ from gateway_mqtt.codec.publish import (
 from gateway_mqtt.codec.reasons import ReasonCode
 from gateway_mqtt.meter import ClientCounters
 from gateway_mqtt.scope import Scope
-from gateway_mqtt.traffic.aliases import IncomingAliases
+from gateway_mqtt.traffic.aliases import NO_ALIASES, IncomingAliases
 from gateway_mqtt.traffic.target import REFUSAL_REASONS, Target, TopicRefusal
 from gateway_mqtt.translation.header import MqttHeader, mqtt_header
 from gateway_mqtt.translation.topics import check_topic
@@ -44,6 +44,9 @@ _TOPIC_WORK: Final = 16
 _BYTES_A_UNIT: Final = 3
 
 _RETAIN: Final = 0x01
+
+#: The headers without properties of a client that has not published, by flags; never written to.
+_NO_HEADERS: Final[list[MqttHeader | None]] = [None] * 8
 
 
 class PendingAcknowledgement:
@@ -77,8 +80,9 @@ class Publishing:
         self._last_topic = b""
         self._last_target: Target | None = None
         self._headers: dict[tuple[int, bytes], tuple[MqttHeader, PublishProperties]] = {}
-        self._bare: list[MqttHeader | None] = [None] * 8
-        self._aliases = IncomingAliases(scope.settings.topic_alias_max if scope.version == 5 else 0)
+        self._bare = _NO_HEADERS
+        alias_maximum = scope.settings.topic_alias_max if scope.version == 5 else 0
+        self._aliases = IncomingAliases(alias_maximum) if alias_maximum else NO_ALIASES
         self._confirms = Confirms(scope.journal, self._answer)
         self._answers: list[PendingAcknowledgement] = []
         self._answered = 0
@@ -346,6 +350,8 @@ class Publishing:
 
     def _bare_header(self, flags: int) -> MqttHeader:
         """Return the header of a message without properties."""
+        if self._bare is _NO_HEADERS:
+            self._bare = [None] * len(_NO_HEADERS)
         header = self._bare[flags] = self._header(flags, b"")[0]
         return header
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from gateway.kernel.budget import PendingWork
 from gateway.kernel.journal.changes import Change, Put, Removed
 from gateway.kernel.journal.records.sessions import HandshakeRecord
 from gateway.kernel.sessions.qos2_state import LAST_ID, Qos2State
@@ -272,3 +273,17 @@ def test_recorded_state_is_restored(received: set[int], releasing: set[int]) -> 
     for record in record_log.records.values():
         later.install(record)
     assert (set(later.received), set(later.releasing)) == (received, releasing)
+
+
+def test_identifiers_of_one_session_are_not_those_of_another() -> None:
+    """Sessions without identifiers share their empty dictionaries."""
+    busy, idle = Qos2State("/", "busy", None), Qos2State("/", "idle", None)
+    busy.receive(1)
+    busy.proceed(2)
+    busy.remember(3, 4, 1)
+    busy.receive_with(5, PendingWork())
+    assert (busy.count, len(busy.publishing)) == (4, 1)
+    for each in (idle, Qos2State("/", "late", None)):
+        assert (each.count, len(each.publishing)) == (0, 0)
+    busy.publishing.clear()
+    assert (list(busy.received), list(busy.releasing), list(busy.remembered)) == ([1, 5], [2], [3])
