@@ -1,0 +1,69 @@
+"""Parts of ``make pipeline-cluster``: its comparison of results, and its Spark cluster, of which no process is left."""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pandas
+import pytest
+
+from gateway_spark.masters import require_master
+
+EXAMPLES: Final = Path(__file__).parents[3] / "pipeline" / "examples"
+
+READINGS: Final = {
+    "EWR": [{"temp": 1.5, "wind_speed": 3.0, "pressure": None}, {"temp": 2.0, "wind_speed": None, "pressure": 1000.0}]
+}
+
+
+@pytest.fixture(scope="module")
+def example() -> Any:
+    """The program, which is no package."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(EXAMPLES))
+        import cluster
+
+        yield cluster
+    for name in ("cluster", "weather"):
+        sys.modules.pop(name, None)
+
+
+def windows(count: int = 2, avg: float = 1.75) -> dict[str, pandas.DataFrame]:
+    rows = [("EWR", "temp", count, avg), ("EWR", "wind_speed", 1, 3.0), ("EWR", "pressure", 1, 1000.0)]
+    return {"windows": pandas.DataFrame(rows, columns=["origin", "field", "count", "avg"])}
+
+
+def test_equal_sums_are_right(example: Any) -> None:
+    assert list(example.wrong_sums(READINGS, windows())) == []
+
+
+def test_a_missing_reading_and_another_sum_are_found(example: Any) -> None:
+    assert list(example.wrong_sums(READINGS, windows(count=1))) == ["EWR temp: 1 with the sum 1.75, not 2 with 3.5"]
+    assert list(example.wrong_sums(READINGS, windows(avg=1.0))) == ["EWR temp: 2 with the sum 2.0, not 2 with 3.5"]
+
+
+def test_a_missing_message_is_found(example: Any) -> None:
+    devices = {"devices": pandas.DataFrame({"origin": ["EWR"], "messages": [2]})}
+    assert list(example.wrong_devices(READINGS, devices)) == []
+    devices["devices"]["messages"] = 1
+    assert list(example.wrong_devices(READINGS, devices)) == ["presence has {'EWR': 1} messages, not {'EWR': 2}"]
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Return the command lines of the running processes that name a directory."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has ended meanwhile
+            continue
+        if str(directory) in line:
+            found.append(line)
+    return found
+
+
+def test_a_spark_cluster_runs_and_ends(example: Any, tmp_path: Path) -> None:
+    with example.spark_cluster(tmp_path / "spark") as master:
+        require_master(master)
+        assert len(processes_of(tmp_path)) == example.WORKERS
+    assert processes_of(tmp_path) == []
