@@ -1,0 +1,15 @@
+"""Arguments of exchanges."""
+
+from typing import Any
+
+from gateway.clients.deduplication import DropRepeated
+
+
+def delayed_exchange_arguments(
+    routes_as: str = "direct", *, deduplication: DropRepeated | None = None
+) -> dict[str, Any]:
+    """Return the arguments of an exchange of type ``x-delayed-message``, which routes a message when it is due.
+
+    :param routes_as: the type that routes, such as ``topic``.
+    """
+    return {"x-delayed-type": routes_as, **(deduplication.arguments() if deduplication is not None else {})}
