@@ -5,13 +5,13 @@ Each function returns a dictionary for any client: pika, aio-pika and kombu take
 """
 
 from gateway.clients.consumers import stream_consumer_arguments
-from gateway.clients.deduplication import DropRepeated
+from gateway.clients.deduplication import DeduplicationRule
 from gateway.clients.exchanges import delayed_exchange_arguments
 from gateway.clients.messages import message_headers, text_headers
 from gateway.clients.queues import queue_arguments, stream_arguments
 
 __all__ = [
-    "DropRepeated",
+    "DeduplicationRule",
     "delayed_exchange_arguments",
     "message_headers",
     "queue_arguments",

@@ -7,7 +7,7 @@ from gateway.clients.milliseconds import Seconds, milliseconds, positive
 
 
 @dataclass(frozen=True, slots=True)
-class DropRepeated:
+class DeduplicationRule:
     """Drops messages with a ``deduplication_id`` that was seen among the last ``size``, and within ``ttl``.
 
     ``None`` is the broker's default: 10,000 values, and no limit of time.

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from gateway.clients.deduplication import DropRepeated
+from gateway.clients.deduplication import DeduplicationRule
 
 
 def delayed_exchange_arguments(
-    routes_as: str = "direct", *, deduplication: DropRepeated | None = None
+    routes_as: str = "direct", *, deduplication: DeduplicationRule | None = None
 ) -> dict[str, Any]:
     """Return the arguments of an exchange of type ``x-delayed-message``, which routes a message when it is due.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from gateway.clients.deduplication import DropRepeated
+from gateway.clients.deduplication import DeduplicationRule
 from gateway.clients.milliseconds import Seconds, milliseconds, positive
 
 
@@ -13,7 +13,7 @@ def queue_arguments(
     delayed: bool = False,
     retry_delays: Sequence[Seconds] = (),
     delivery_limit: int | None = None,
-    deduplication: DropRepeated | None = None,
+    deduplication: DeduplicationRule | None = None,
     message_ttl: Seconds | None = None,
     expire_anywhere: bool = False,
     expires: Seconds | None = None,

@@ -1,4 +1,4 @@
-"""What ``gateway.clients`` refuses before a request is sent, and what it leaves out."""
+"""The checks of ``gateway.clients``: values out of range, and the arguments that it writes."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway.clients import (
-    DropRepeated,
+    DeduplicationRule,
     message_headers,
     queue_arguments,
     stream_arguments,
@@ -23,7 +23,7 @@ def test_what_is_not_given_is_left_out() -> None:
 
 def test_each_argument_is_one_of_the_broker() -> None:
     every = queue_arguments(
-        type="classic", delayed=True, retry_delays=[1], delivery_limit=5, deduplication=DropRepeated(1, 1),
+        type="classic", delayed=True, retry_delays=[1], delivery_limit=5, deduplication=DeduplicationRule(1, 1),
         message_ttl=0, expire_anywhere=True, expires=1, max_length=1, max_length_bytes=1, reject_when_full=True,
         max_priority=5, single_active_consumer=True, dead_letter_exchange="", dead_letter_routing_key="k",
     )  # fmt: skip
@@ -55,7 +55,7 @@ def test_an_age_is_a_text_and_a_moment_stays_one() -> None:
         (lambda: queue_arguments(max_priority=0), "max_priority must be 1 or more, not 0"),
         (lambda: queue_arguments(reject_when_full=True), "reject_when_full needs max_length or max_length_bytes"),
         (lambda: queue_arguments(dead_letter_routing_key="k"), "needs a dead_letter_exchange"),
-        (lambda: queue_arguments(deduplication=DropRepeated(size=0)), "size must be 1 or more"),
+        (lambda: queue_arguments(deduplication=DeduplicationRule(size=0)), "size must be 1 or more"),
         (lambda: stream_arguments(max_bytes=0), "max_bytes must be 1 or more"),
         (lambda: stream_consumer_arguments(-1), "start must be an offset of 0 or more, not -1"),
         (lambda: stream_consumer_arguments(timedelta(0)), "start must be an age of a second or more"),

@@ -16,7 +16,7 @@ from paho.mqtt.properties import Properties
 from pika.adapters.blocking_connection import BlockingChannel
 
 from gateway.clients import (
-    DropRepeated,
+    DeduplicationRule,
     delayed_exchange_arguments,
     message_headers,
     queue_arguments,
@@ -47,7 +47,7 @@ def properties(**headers: Any) -> pika.BasicProperties:
 
 
 def test_a_delayed_exchange_routes_when_a_message_is_due(broker: TestBroker, channel: BlockingChannel) -> None:
-    arguments = delayed_exchange_arguments("topic", deduplication=DropRepeated(size=10))
+    arguments = delayed_exchange_arguments("topic", deduplication=DeduplicationRule(size=10))
     channel.exchange_declare("later", "x-delayed-message", arguments=arguments)
     channel.queue_declare("q")
     channel.queue_bind("q", "later", "a.*")
@@ -66,7 +66,7 @@ def test_a_queue_delays_drops_repetitions_and_retries_with_pauses(broker: TestBr
     arguments = queue_arguments(
         delayed=True,
         retry_delays=[10, timedelta(minutes=1)],
-        deduplication=DropRepeated(ttl=timedelta(hours=1)),
+        deduplication=DeduplicationRule(ttl=timedelta(hours=1)),
         dead_letter_exchange="dead",
         dead_letter_routing_key="gone",
     )
