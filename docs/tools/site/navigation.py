@@ -47,7 +47,7 @@ PARTS: Final[Mapping[str, Part]] = {
                 "docs/exchanges.md",
                 "docs/queues.md",
                 "docs/queues-extras.md",
-                "docs/clients.md",
+                "docs/protocols/arguments.md",
                 "docs/consumers.md",
                 "docs/streams.md",
                 "docs/selectors.md",

@@ -1,4 +1,4 @@
-"""docs/clients.md: the program of the page, as written except for the port."""
+"""docs/protocols/arguments.md: the program of the page, as written except for the port."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway import clients
 from gateway.testing import Gateway
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[3] / "docs" / "protocols" / "arguments.md"
 
 
 def test_the_program_of_the_page_prints_one_message(tmp_path: Path) -> None:
