@@ -92,7 +92,7 @@ def _override(data: bytes) -> None:
     attempt(ConfigurationError, loading.load, None, [text])
     document = attempt(ConfigurationError, loading.document_of, text, "gateway.toml")
     if not refused(document):
-        attempt(ConfigurationError, loading._validated, document, None, set())
+        attempt(ConfigurationError, loading._validated, document, None, {})
 
 
 def _converted(convert: Callable[[Migrated], Any], data: bytes) -> None:
