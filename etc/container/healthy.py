@@ -25,11 +25,16 @@ FRAME_HEADER_BYTES = 7
 LOOPBACK = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
+#: Around a text in TOML, and spaces around a value.
+_QUOTES = "\"' "
+
+
 def address(environment: Mapping[str, str], file: Mapping[str, Any]) -> tuple[str, str]:
     """Return the host and the port of AMQP; the environment has precedence over the settings of the file."""
     bind = environment.get("GATEWAY__BIND", file.get("bind", "*"))
     port = environment.get("GATEWAY__AMQP__PORT", file.get("amqp", {}).get("port", 5672))
-    return LOOPBACK.get(bind.strip('"'), bind.strip('"')), str(port).strip('"')
+    host = bind.strip(_QUOTES)
+    return LOOPBACK.get(host, host), str(port).strip(_QUOTES)
 
 
 def fault(host: str, port: str) -> str:
@@ -62,7 +67,7 @@ def received(client: socket.socket, size: int) -> bytes:
 
 def main() -> str:
     """Return the fault of the broker of this container."""
-    file = Path(os.environ.get("GATEWAY_CONFIG", "/etc/gateway/gateway.toml"))
+    file = Path(os.environ.get("GATEWAY_CONFIG") or "/etc/gateway/gateway.toml")
     try:
         settings = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     except (OSError, ValueError) as error:

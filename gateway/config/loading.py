@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gateway.config.catalogue import settings_by_key
 from gateway.config.checks import contradictions
-from gateway.config.environment import settings_in
+from gateway.config.environment import FROM_FILE, Variable, variables_in
 from gateway.config.settings import Settings
 from gateway.kernel.errors import ConfigurationError
 
@@ -63,8 +63,9 @@ def load_with_origins(
     document = read_document(file) if file is not None else {}
     origins = dict.fromkeys(_keys(document), str(file))
     givers: dict[KeyPath, str] = {}
-    for giver, override in (*settings_in(environment), *((_SET, override) for override in overrides)):
-        path, value = parse_override(override, giver)
+    variables = ((each.name, *_parsed_variable(each)) for each in variables_in(environment))
+    options = ((_SET, *parse_override(override)) for override in overrides)
+    for giver, path, value in (*variables, *options):
         _put(document, path, value)
         givers[path] = giver
         origins |= dict.fromkeys(_keys(_nested(path, value)), COMMAND_LINE if giver == _SET else ENVIRONMENT)
@@ -158,7 +159,18 @@ def _parsed(text: str) -> Document:
         raise ValueError("arrays or tables are nested too deeply") from None
 
 
-def parse_override(text: str, giver: str = _SET) -> tuple[KeyPath, Any]:
+def _parsed_variable(variable: Variable) -> tuple[KeyPath, Any]:
+    """Return the key and the value of a variable. :raises ConfigurationError: if the key is malformed."""
+    path = _key_path(variable.key)
+    if not path:  # the value may be a password
+        raise ConfigurationError(f"{variable.name}: not of the form GATEWAY__SECTION__KEY, like GATEWAY__AMQP__PORT")
+    setting = settings_by_key().get(".".join(path))
+    if variable.is_content and (setting is None or setting.is_string):
+        return path, variable.value  # exactly the text: a password may have quotes, or look like a number
+    return path, _value(path, variable.value.strip())
+
+
+def parse_override(text: str) -> tuple[KeyPath, Any]:
     """Split ``SECTION.KEY=VALUE``. The value is TOML, or a bare string if it is no TOML or the setting is a string.
 
     :raises ConfigurationError: if there is no ``=`` or the key is malformed.
@@ -167,8 +179,6 @@ def parse_override(text: str, giver: str = _SET) -> tuple[KeyPath, Any]:
     path = _key_path(key.strip())
     if not equals or not path:
         examples = 'amqp.port=5673 or vhosts."/".tracing=true'
-        if giver != _SET:  # the value may be a password
-            raise ConfigurationError(f"{giver}: not of the form GATEWAY__SECTION__KEY, like GATEWAY__AMQP__PORT")
         raise ConfigurationError(f"--set {text}: not of the form SECTION.KEY=VALUE, like {examples}")
     return path, _value(path, value.strip())
 
@@ -223,7 +233,8 @@ def _line(
     if kind == "extra_forbidden":
         return f"{source}{key}: no such setting; {_suggestion(path)}"
     setting = settings_by_key().get(key)
-    shown = "" if setting is not None and setting.is_secret else f" not {_shown(value)},"
+    is_hidden = (setting is not None and setting.is_secret) or (giver is not None and giver.endswith(FROM_FILE))
+    shown = "" if is_hidden else f" not {_shown(value)},"
     return f"{source}{key}: must be {_allowed_at(path)},{shown}".rstrip(",")
 
 

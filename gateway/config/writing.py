@@ -42,9 +42,9 @@ invalid value stops the start with one line that names the key and the allowed v
 
 A variable of the environment is a setting, too: `GATEWAY__` and the key, with two underscores for the dot, such as
 `GATEWAY__AMQP__PORT=5673`. With `_FILE` at the end of its name the value is the content of a file, without its last
-line end: `GATEWAY__DEFAULT_PASS_FILE=/run/secrets/pass`. Unlike a command line, other users of the machine cannot read
-it. Variables override the file, and `--set` overrides both. `GATEWAY_CONFIG=FILE` is `--config FILE`. Settings of
-virtual hosts have no variables.
+line end: `GATEWAY__DEFAULT_PASS_FILE=/run/secrets/pass`. A text is exactly that content, any other value is TOML.
+Unlike a command line, other users of the machine cannot read it. Variables override the file, and `--set` overrides
+both. `GATEWAY_CONFIG=FILE` is `--config FILE`. Settings of virtual hosts have no variables.
 
 `gateway check --config FILE` does the same checks, loads the plugins, reads the definitions and prints the effective
 settings, without starting the broker. Its exit code is 0 if there are no errors, 65 if the configuration is wrong and

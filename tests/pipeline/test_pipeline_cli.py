@@ -135,7 +135,8 @@ def test_the_broker_imports_nothing_of_spark(shelf: str) -> None:
 
 def test_the_pipeline_imports_nothing_of_the_broker() -> None:
     ours = {"gateway", "gateway_amqp", "gateway_mqtt", "gateway_stomp", "gateway_memory", "gateway_lmdb"}
-    for file in (ROOT / "pipeline").rglob("*.py"):
+    starts_brokers = ROOT / "pipeline" / "examples" / "cluster.py"
+    for file in {*(ROOT / "pipeline").rglob("*.py")} - {starts_brokers}:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

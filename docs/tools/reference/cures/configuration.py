@@ -24,7 +24,9 @@ CONFIGURATION: Final[Sequence[Cure]] = (
         "change the file and restart the broker",
     ),
     Cure(
-        "^--set|^GIVER", "the setting has the wrong form", "the form in the text; [all settings](../configuration.md)"
+        "^--set|^VARIABLE_NAME",
+        "the setting has the wrong form",
+        "the form in the text; [all settings](../configuration.md)",
     ),
     Cure("gives? --force|exists; give", "the command does not overwrite", "`--force`, or another `--output`"),
     Cure("ends neither with", "the ending of the file decides on its format", "a name with one of these endings"),
@@ -48,6 +50,16 @@ CONFIGURATION: Final[Sequence[Cure]] = (
         "was not found|not a file of plugins_dir",
         "no installed package and no file of `plugins_dir` has this plugin",
         "correct the name: `gatewayctl plugin list`; install the package, or put the file into `plugins_dir`",
+    ),
+    Cure(
+        "gives the same setting",
+        "a variable and one with `_FILE` at its end give one setting",
+        "unset one of them",
+    ),
+    Cure(
+        "have no variables",
+        "a name in a variable cannot have small letters",
+        "write the setting into the file: [configuration](../configuration.md)",
     ),
     Cure(
         "must belong to root",
