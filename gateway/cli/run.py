@@ -1,6 +1,5 @@
 """``gateway run``: runs the broker in the foreground until SIGTERM or SIGINT."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -21,5 +20,6 @@ def run(config: Path | None, data: Path | None, overrides: tuple[str, ...], cont
     # Imported here because the broker installs a reactor and loads every plugin, which other commands do not need.
     from gateway.node.app import run as run_broker
 
-    control = sys.stdin.buffer if control_from_stdin else None
+    # Not sys.stdin.buffer: a thread that waits for it holds its lock, and Python would abort at the end.
+    control = open(0, "rb", buffering=0, closefd=False) if control_from_stdin else None  # noqa: SIM115
     return run_broker(configured, lambda: configured_from(config, data, overrides), control)

@@ -19,6 +19,9 @@ _GONE: Final = ": 404 "
 #: The most messages that one search of the management API returns.
 _MOST_BODIES: Final = 500
 
+#: The longest body that a search returns whole.
+_LONGEST_BODY: Final = 2**20
+
 _ALARM_TIMEOUT_S: Final = 30.0
 _INTERVAL_S: Final = 0.02
 
@@ -127,13 +130,18 @@ class TestBroker:
             raise AssertionError(f"{exchange!r} routes {routing_key!r} to {actual}, not to {expected}")
 
     def bodies(self, queue: str) -> list[bytes]:
-        """Return the bodies of the ready messages of a queue, first the next one; at most 500. They stay as they are.
+        """Return the bodies of all ready messages of a queue, first the next one. They stay as they are.
 
-        :raises RuntimeError: if there is no such queue, or if it is a stream.
+        :raises RuntimeError: if there is no such queue, if it is a stream, or if a body is longer than 1 MiB.
         """
-        fields = {"filter": {"states": ["ready"]}, "limit": _MOST_BODIES}
-        found = self.request("POST", "workbench", self.vhost, queue, "search", fields=fields)
-        return [_body(message) for message in found["messages"]]
+        search = {"filter": {"states": ["ready"]}, "limit": _MOST_BODIES, "truncate": _LONGEST_BODY}
+        page = self.request("POST", "workbench", self.vhost, queue, "search", fields=search)
+        messages = page["messages"]
+        while page["cursor"] is not None:
+            fields = search | {"cursor": page["cursor"]}
+            page = self.request("POST", "workbench", self.vhost, queue, "search", fields=fields)
+            messages += page["messages"]
+        return [_body(message) for message in messages]
 
     def assert_arrived(self, queue: str, *bodies: bytes, timeout_s: float = 5.0) -> None:
         """Wait until the ready messages of a queue are exactly these, in this order; they stay in the queue.
@@ -208,4 +216,7 @@ class TestBroker:
 
 def _body(message: Mapping[str, Any]) -> bytes:  # Any: a value of JSON
     payload: str = message["payload"]
-    return b64decode(payload) if message["payload_encoding"] == "base64" else payload.encode()
+    body = b64decode(payload) if message["payload_encoding"] == "base64" else payload.encode()
+    if len(body) != message["payload_bytes"]:
+        raise RuntimeError(f"a body of {message['payload_bytes']} bytes is longer than {_LONGEST_BODY}")
+    return body

@@ -1,11 +1,13 @@
 """A whole broker as a child process, with a store in memory, for tests."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
@@ -36,6 +38,8 @@ class BrokerProcess:
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self._controlling = Lock()
+        self._holds = 0
+        self._is_paused = False
         self.ports: dict[str, int] = {}
         self._numbers = count(1)
         try:
@@ -49,6 +53,11 @@ class BrokerProcess:
     def is_running(self) -> bool:
         """Whether the process lives."""
         return self._child.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the process; ``None`` while it lives."""
+        return self._child.poll()
 
     def request(self, method: str, *path: str, fields: object = None) -> Any:  # Any: a JSON value
         """Send a request to the management API; return the JSON of the answer, ``None`` if it has none.
@@ -78,42 +87,64 @@ class BrokerProcess:
     def advance(self, seconds: float) -> None:
         """Advance the broker's clock, and wait until what became due is done: expiry, delays, timeouts.
 
-        :raises RuntimeError: if the broker has no fake clock.
+        :raises RuntimeError: if the broker has no fake clock, is paused, or has ended.
+        :raises ValueError: if the seconds are negative or not finite.
         """
         if not self._has_fake_clock:
             raise RuntimeError("the broker has no fake clock: override the fixture gateway_fake_clock to return True")
-        self._control(f"advance {seconds:f}", "advanced")
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"a clock is advanced by seconds of 0 or more, not {seconds!r}")
+        with self._controlling:
+            self._control(f"advance {seconds:f}", "advanced")
 
     def hold_confirms(self) -> None:
-        """Keep the store from committing until ``release_confirms``: what waits for the disk waits."""
-        self._control("hold", "held")
+        """Keep the store from committing until as many ``release_confirms``: what waits for the disk waits."""
+        with self._controlling:
+            if self._holds == 0:
+                self._control("hold", "held")
+            self._holds += 1
 
     def release_confirms(self) -> None:
-        """Let the store commit again."""
-        self._control("release", "released")
+        """Let the store commit again, if nothing else holds it."""
+        with self._controlling:
+            self._holds -= 1
+            if self._holds == 0:
+                self._control("release", "released")
 
     def _control(self, line: str, answer: str) -> None:
-        """Send a line that the broker follows, and wait for its answer, see ``gateway.node.control_lines``."""
+        """Send a line that the broker follows, and wait for its answer, see ``gateway.node.control_lines``.
+
+        The caller has the lock ``_controlling``.
+        """
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        with self._controlling:
+        if self._is_paused:
+            raise RuntimeError("the broker is paused")
+        try:
             self._child.stdin.write(f"{line}\n".encode())
             self._child.stdin.flush()
-            for received in self._child.stdout:
-                text = received.decode(errors="replace").rstrip("\n")
-                if text == answer:
-                    return
-                if text == f"refused: {line}":
-                    raise RuntimeError(f"the broker refuses {line!r}: it needs the store in memory")
-        raise RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
+        except (OSError, ValueError):  # the pipe has no reader, or is closed
+            raise self._has_ended() from None
+        for received in self._child.stdout:
+            text = received.decode(errors="replace").rstrip("\n")
+            if text == answer:
+                return
+            if text == f"refused: {line}":
+                raise RuntimeError(f"the broker refuses {line!r}: it needs the store in memory")
+        raise self._has_ended()
+
+    def _has_ended(self) -> RuntimeError:
+        return RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
 
     def pause(self) -> None:
         """Stop the process until ``resume``: no client gets an answer, as on a machine that is too busy."""
+        self._is_paused = True
         self._child.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let the process go on."""
         self._child.send_signal(signal.SIGCONT)
+        self._is_paused = False
 
     def stop(self) -> None:
         """End the process."""
@@ -126,7 +157,8 @@ class BrokerProcess:
             self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # what was written to a broker that had ended
+                    pipe.close()
 
     def _wait_until_ready(self) -> None:
         """Read the listeners, which the broker prints in one write once it serves clients; other lines follow them.

@@ -22,8 +22,9 @@ class Gateway:
     broker's time. The first broker with the same settings takes about two seconds, because its process starts; the
     others share the process. It ends with the program.
 
-    Blocks with the same settings that are open at the same time share the broker: ``advance``, ``paused`` and
-    ``full_disk`` of one affect the clients of all. Other settings, one more is enough, are a broker of their own.
+    Blocks with the same settings that are open at the same time share the broker: ``advance``, ``paused``,
+    ``delayed_confirms`` and ``full_disk`` of one affect the clients of all. Other settings, one more is enough, are a
+    broker of their own.
     """
 
     def __init__(self, settings: Sequence[str] = (), *, fake_clock: bool = False) -> None:

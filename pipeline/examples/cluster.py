@@ -57,6 +57,8 @@ def main() -> int:
     parser.add_argument("--readings", type=int, help="publish only the first ones (default: all, of a year)")
     parser.add_argument("--job", action="append", choices=JOBS, help="run only this job (repeat; default: all)")
     options = parser.parse_args()
+    if options.readings is not None and options.readings < len(NAMES):
+        parser.error(f"argument --readings: must be {len(NAMES)} or more: one for each node")
     directory = (options.out or Path(tempfile.mkdtemp(prefix="gateway-pipeline-"))).absolute()
     if (directory / "a").exists():
         raise SystemExit(f"{directory} has the data of an earlier run, which would be counted twice: choose another")
@@ -103,9 +105,20 @@ def running(processes: Sequence[ChildProcess]) -> Iterator[None]:
     try:
         yield
     finally:
-        for process in reversed(processes):
-            process.ask_to_stop()
-            process.wait()
+        with _signals_ignored():  # a second Ctrl-C must not leave processes behind
+            for process in reversed(processes):
+                process.ask_to_stop()
+                process.wait()
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from docs.tools.reference.cures import CURES, MissingCure, cure_of, unused
 from docs.tools.reference.error_texts import TOPS, error_texts, text_of
 from docs.tools.reference.errors import ADVICE
 from docs.tools.reference.writing import PAGES
+from gateway.config.catalogue import settings_by_key
 from gateway.kernel.settings.queue_arguments import QUEUE_ARGUMENTS
 from gateway_mqtt.codec.reasons import REFUSALS
 
@@ -68,3 +69,13 @@ def test_each_text_has_a_cause_and_a_cure_and_each_cure_a_text() -> None:
 )
 def test_a_value_in_a_text_becomes_its_name(source: str, text: str) -> None:
     assert text_of(ast.parse(source, mode="eval").body) == text
+
+
+def test_each_setting_that_a_cure_names_exists() -> None:
+    known = settings_by_key()
+    sections = {key.partition(".")[0] for key in known if "." in key}
+    texts = [text for cures in CURES.values() for cure in cures for text in (cure.cause, cure.cure)]
+    named = {name for text in texts for name in re.findall(r"`([a-z0-9_]+\.[a-z0-9_]+)[` =]", text)}
+    settings = {name for name in named if name.partition(".")[0] in sections}
+    assert settings - set(known) == set()
+    assert "amqp.max_held_size" in settings

@@ -57,9 +57,14 @@ def test_bodies_are_redacted_by_routing_key() -> None:
     assert redacted(body, ("eu", "$.card")) == body
 
 
-@pytest.mark.parametrize("body", [b"card=4111", b"\xff\x00", b"", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"card=4111", b"\xff\x00", b" ", b"[" * 100_000])
 def test_a_body_that_is_not_json_is_replaced_as_a_whole(body: bytes) -> None:
     assert redacted(body, ("*", "$.card")) == b"***"
+
+
+@pytest.mark.parametrize("path", ["$", "$.card"])
+def test_an_empty_body_stays_empty(path: str) -> None:
+    assert redacted(b"", ("*", path)) == b""
 
 
 @pytest.mark.parametrize("body", [b'{"card": "4111", "card": "4222"}', b'{"a": {"card": "4111"}, "a": 1}'])

@@ -43,7 +43,12 @@ class BodyRedaction:
 
 
 def _redacted_body(body: bytes, paths: list[JsonPath]) -> bytes:
-    """Return a body with the parts of all paths replaced, as JSON without spaces; the body itself if it has none."""
+    """Return a body with the parts of all paths replaced, as JSON without spaces; the body itself if it has none.
+
+    An empty body has nothing to hide, and means that a retained message is cleared.
+    """
+    if not body:
+        return body
     if any(not path.steps for path in paths):
         return _WHOLE
     try:

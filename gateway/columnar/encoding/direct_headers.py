@@ -1,4 +1,4 @@
-"""The columns of headers in the encodings of AMQP and MQTT, without the kernel's properties in between.
+"""The columns of headers of AMQP and MQTT, read from their bytes.
 
 Publishers who give each message an id or a topic of its own make a new header for each, so nothing can be cached.
 """

@@ -21,6 +21,9 @@ UNREADABLE: Final = (GatewayError, KeyError, ValueError)
 #: Cached envelopes and names. A full cache is cleared, which is cheaper than evicting single entries.
 _MOST_KEPT: Final = 8192
 
+#: Longer ones are not cached: they seldom repeat, and would fill the memory.
+_LONGEST_KEPT: Final = 512
+
 
 class EnvelopeReader:
     """Adds envelopes to rows. ``direct`` has the functions of header formats, by the format's name.
@@ -42,7 +45,9 @@ class EnvelopeReader:
             rows.put_all(found)
         elif not self._put_directly(envelope, rows):
             columns = self._decoder.columns(decode_content(envelope))
-            rows.put_all(remember(self._columns, envelope, columns, _MOST_KEPT))
+            if len(envelope) <= _LONGEST_KEPT:
+                remember(self._columns, envelope, columns, _MOST_KEPT)
+            rows.put_all(columns)
         rows.end_row()
 
     def _put_directly(self, envelope: bytes, rows: EnvelopeRows) -> bool:
@@ -50,8 +55,9 @@ class EnvelopeReader:
         known = self._names.get(names)
         if known is None:
             stored = decode_content(envelope)
-            shown = (text(stored.exchange), text(stored.routing_key), stored.header_format, stored.routing_key)
-            known = remember(self._names, names, shown, _MOST_KEPT)
+            known = (text(stored.exchange), text(stored.routing_key), stored.header_format, stored.routing_key)
+            if len(names) <= _LONGEST_KEPT:
+                remember(self._names, names, known, _MOST_KEPT)
         exchange, routing_key, protocol, exact_key = known
         put = self._direct.get(protocol)
         if put is None:

@@ -1,5 +1,6 @@
 """``with Gateway() as broker``: a broker for a test of any program, its faults and its assertions."""
 
+import math
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ConnectionClosedByBroker
 
 from gateway.testing import Gateway, TestBroker
+from gateway.testing.broker_process import BrokerProcess
 from tests.waiting import wait_until
 
 
@@ -117,9 +119,48 @@ def test_delayed_confirms_come_after_the_block_and_deliveries_do_not_wait(broker
     with broker.delayed_confirms():
         channel._impl.basic_publish("", "q", b"m", pika.BasicProperties(delivery_mode=2))
         wait_until(lambda: channel.basic_get("q", auto_ack=False)[2] == b"m")
+        connection.process_data_events(0.2)  # longer than a commit takes
+        assert confirmed == []
+        with broker.delayed_confirms():
+            pass
+        connection.process_data_events(0.2)
         assert confirmed == []
     wait_until(lambda: connection.process_data_events(0.05) or confirmed)
     assert confirmed == [1]
+
+
+def test_a_paused_broker_cannot_be_controlled_and_time_does_not_go_back() -> None:
+    with Gateway(fake_clock=True) as broker:
+        with broker.paused(), pytest.raises(RuntimeError, match="the broker is paused"):
+            broker.advance(1)
+        for seconds in (-1, math.nan, math.inf):
+            with pytest.raises(ValueError, match="seconds of 0 or more"):
+                broker.advance(seconds)
+        broker.advance(0)
+
+
+def test_a_broker_ends_in_order(tmp_path: Path) -> None:
+    process = BrokerProcess(tmp_path, has_fake_clock=True)
+    process.stop()
+    assert process.exit_status == 0
+    with pytest.raises(RuntimeError, match="the broker has ended"):
+        process.advance(1)
+
+
+def test_long_bodies_and_long_queues_are_read_whole(broker: TestBroker) -> None:
+    channel = channel_of(broker)
+    channel.queue_declare("big")
+    channel.queue_declare("many")
+    channel.basic_publish("", "big", b"x" * 300_000)
+    for _ in range(600):
+        channel.basic_publish("", "many", b"m")
+    broker.assert_arrived("big", b"x" * 300_000)
+    broker.assert_arrived("many", *[b"m"] * 600)
+    with pytest.raises(AssertionError, match="queue 'many' has"):
+        broker.assert_arrived("many", *[b"m"] * 500, timeout_s=0)
+    channel.basic_publish("", "big", b"x" * (2**20 + 1))
+    with pytest.raises(RuntimeError, match="a body of 1048577 bytes"):
+        wait_until(lambda: len(broker.bodies("big")) > 1)
 
 
 def test_confirms_cannot_be_delayed_on_disk() -> None:

@@ -120,22 +120,26 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 PUBLISHES = st.lists(
     st.tuples(
         st.sampled_from("abc"),
-        st.sampled_from([b"", b"x", b"yy"]),
+        st.sampled_from([b"", b"x", b"y"]),
         st.sampled_from([True, True, True, False]),
         st.none() | st.integers(0, 5),
         st.integers(0, 2),
+        st.sampled_from([False, False, True]),
     ),
     max_size=20,
 )
 
 
 @given(publishes=PUBLISHES, moment=st.integers(0, 30))
-def test_the_rules_of_mqtt_apply(publishes: list[tuple[str, bytes, bool, int | None, int]], moment: int) -> None:
-    """Time is in seconds; each publish is some seconds after the previous one, or at the same time."""
+def test_the_rules_of_mqtt_apply(publishes: list[tuple[str, bytes, bool, int | None, int, bool]], moment: int) -> None:
+    """Time is in seconds; each publish is some seconds after the previous one, or at the same time.
+
+    A dead letter of the topic has the flag, too.
+    """
     rows: list[dict[str, Any]] = []
     state: dict[str, tuple[bytes, int | None]] = {}
     now = 0
-    for offset, (topic, body, is_retained, expiry_s, pause) in enumerate(publishes):
+    for offset, (topic, body, is_retained, expiry_s, pause, is_dead) in enumerate(publishes):
         now += pause
         rows.append(
             {
@@ -145,9 +149,10 @@ def test_the_rules_of_mqtt_apply(publishes: list[tuple[str, bytes, bool, int | N
                 "mqtt": {"topic": topic, "qos": 1, "retain": is_retained},
                 "expiration": None if expiry_s is None else str(expiry_s * 1000),
                 "body": body,
+                "x_death": [{"queue": "q", "reason": "expired"}] if is_dead else None,
             }
         )
-        if is_retained and now <= moment:
+        if is_retained and not is_dead and now <= moment:
             state[topic] = body, None if expiry_s is None else now + expiry_s
     expected = {topic: body for topic, (body, end) in state.items() if body and (end is None or end > moment)}
     with duckdb.connect() as connection:

@@ -46,6 +46,7 @@ CONFIGURATION: Final[Sequence[Cure]] = (
         "`gatewayctl rotate_logs` needs a file",
         "set `log.file`, or let the service rotate its output",
     ),
+    Cure("a restart loads its new version", "a package is loaded once in a process", "restart the broker"),
     Cure(
         "was not found|not a file of plugins_dir",
         "no installed package and no file of `plugins_dir` has this plugin",

@@ -36,8 +36,13 @@ PRECONDITIONS: Final[Sequence[Cure]] = (
         "the message is larger than the broker takes",
         "`amqp.max_message_size`, or send smaller ones",
     ),
+    Cure("is not transactional", "a commit or rollback comes before `tx.select`", "`tx.select` first"),
     Cure("transactional|cannot switch", "a channel is either transactional or has confirms", "use another channel"),
-    Cure("open transactions", "a transaction is larger than `amqp.max_transaction_size` permits", "commit more often"),
+    Cure(
+        "open transactions",
+        "transactions and bodies of the connection are larger than `amqp.max_held_size`",
+        "commit more often",
+    ),
     Cure(
         "unknown delivery tag",
         "the delivery was acknowledged already, on another channel, or consumed without acknowledgement",
@@ -129,6 +134,12 @@ PRECONDITIONS: Final[Sequence[Cure]] = (
         "plugin",
         "the plugin cannot be changed in this way now",
         "`gatewayctl plugin list` shows its state and whether it is a file",
+    ),
+    Cure("cannot be opened", "the system refuses the file, for the reason in the text", "correct the cause"),
+    Cure(
+        "traces already",
+        "as many traces in files run as may run",
+        "`DELETE /api/traces/VHOST/NAME` ends one: [tracing](../tracing.md)",
     ),
     Cure(
         "trace|name of a file|file 'NAME'",

@@ -7,7 +7,7 @@ from docs.tools.reference.cures.cure import Cure
 
 _REPORT: Final = "report it with `gatewayctl report`"
 _PROXY: Final = "let the proxy send the PROXY protocol, or switch the setting `proxy_protocol` of the listener off"
-_NODES: Final = "let all nodes have the same `cluster.secret`, and let only nodes connect to that port"
+_NODES: Final = "let all nodes have the same `cluster.name` and `cluster.servers`, and only nodes connect to that port"
 
 REQUESTS: Final[Mapping[str, Sequence[Cure]]] = {
     "AccessRefused": (
@@ -141,7 +141,7 @@ REQUESTS: Final[Mapping[str, Sequence[Cure]]] = {
             "the client logs in in a way that the broker does not have, or wrongly",
             "PLAIN, AMQPLAIN, EXTERNAL or one of a plugin; names and passwords in UTF-8",
         ),
-        Cure("head of a frame", "a peer at the port of nodes is not a node", _NODES),
+        Cure("head of a frame", "the broker and its worker process do not understand each other", _REPORT),
         Cure("message", "a stored header cannot be read: the store is damaged, or the broker has a fault", _REPORT),
     ),
 }
