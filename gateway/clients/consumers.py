@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from gateway.clients.bounds import number
+
+_WORDS: Final = ("first", "last", "next")
 
 
 def stream_consumer_arguments(
@@ -19,7 +23,8 @@ def stream_consumer_arguments(
     :param name: the name under which the broker stores the consumer's position.
     :param filters: the filter values of wanted messages.
     :param match_unfiltered: whether messages without a filter value are wanted, too.
-    :raises ValueError: if the offset or the age is negative, or a moment has no time zone.
+    :raises ValueError: if the offset is negative, the age less than a second, the word unknown, or a moment without a
+        time zone.
     """
     found: dict[str, Any] = {}
     if start is not None:
@@ -40,6 +45,8 @@ def _offset(start: str | int | datetime | timedelta) -> str | int | datetime:
         return f"{int(start.total_seconds())}s"
     if isinstance(start, datetime) and start.tzinfo is None:
         raise ValueError(f"start must have a time zone, not {start!r}")
-    if isinstance(start, int) and start < 0:
-        raise ValueError(f"start must be an offset of 0 or more, not {start!r}")
+    if isinstance(start, int):
+        return number("start", start, 0)
+    if isinstance(start, str) and start not in _WORDS:
+        raise ValueError(f"start must be one of {', '.join(_WORDS)}, not {start!r}")
     return start

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.clients.milliseconds import Seconds, milliseconds, positive
+from gateway.clients.bounds import Seconds, milliseconds, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class DeduplicationRule:
         """Return the arguments of a queue, or of an exchange of any type."""
         found: dict[str, Any] = {"x-message-deduplication": True}
         if self.size is not None:
-            found["x-cache-size"] = positive("size", self.size)
+            found["x-cache-size"] = number("size", self.size, 1)
         if self.ttl is not None:
             found["x-cache-ttl"] = milliseconds("ttl", self.ttl, 1)
         return found

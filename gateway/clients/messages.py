@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.clients.milliseconds import Seconds, milliseconds
+from gateway.clients.bounds import Seconds, milliseconds
 
 
 def message_headers(
@@ -29,5 +29,16 @@ def message_headers(
 
 
 def text_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return headers as pairs of texts: user properties of MQTT 5, and with ``dict`` headers of STOMP."""
-    return [(name, str(value)) for name, value in headers.items()]
+    """Return headers as pairs of texts: user properties of MQTT 5, and with ``dict`` headers of STOMP.
+
+    :raises ValueError: for a value that is neither a text nor a number nor a boolean.
+    """
+    return [(name, _text(name, value)) for name, value in headers.items()]
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{name} must be a text, a number or a boolean, not {value!r}")
+    return str(value)

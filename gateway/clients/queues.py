@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from gateway.clients.bounds import Seconds, milliseconds, number
 from gateway.clients.deduplication import DeduplicationRule
-from gateway.clients.milliseconds import Seconds, milliseconds, positive
 
 
 def queue_arguments(
@@ -32,6 +32,8 @@ def queue_arguments(
     :param expire_anywhere: a message leaves when its time to live ends, not only at the head of the queue.
     :raises ValueError: if a value is out of its range.
     """
+    if type not in (None, "classic", "quorum"):
+        raise ValueError(f"type must be 'classic' or 'quorum', not {type!r}")
     if dead_letter_routing_key is not None and dead_letter_exchange is None:
         raise ValueError("dead_letter_routing_key needs a dead_letter_exchange")
     if reject_when_full and max_length is None and max_length_bytes is None:
@@ -40,14 +42,14 @@ def queue_arguments(
         "x-queue-type": type,
         "x-delayed-delivery": delayed or None,
         "x-retry-delays": [milliseconds("retry_delays", each) for each in retry_delays] or None,
-        "x-delivery-limit": delivery_limit,
+        "x-delivery-limit": None if delivery_limit is None else number("delivery_limit", delivery_limit, 0),
         "x-message-ttl": None if message_ttl is None else milliseconds("message_ttl", message_ttl),
         "x-expire-mode": "anywhere" if expire_anywhere else None,
         "x-expires": None if expires is None else milliseconds("expires", expires, 1),
-        "x-max-length": max_length,
-        "x-max-length-bytes": max_length_bytes,
+        "x-max-length": None if max_length is None else number("max_length", max_length, 0),
+        "x-max-length-bytes": None if max_length_bytes is None else number("max_length_bytes", max_length_bytes, 0),
         "x-overflow": "reject-publish" if reject_when_full else None,
-        "x-max-priority": None if max_priority is None else positive("max_priority", max_priority),
+        "x-max-priority": None if max_priority is None else number("max_priority", max_priority, 1, 255),
         "x-single-active-consumer": single_active_consumer or None,
         "x-dead-letter-exchange": dead_letter_exchange,
         "x-dead-letter-routing-key": dead_letter_routing_key,
@@ -62,9 +64,16 @@ def stream_arguments(
     """Return the arguments of a stream: its oldest segments leave by age and size. :raises ValueError: see above."""
     found: dict[str, Any] = {"x-queue-type": "stream"}
     if max_age is not None:
-        found["x-max-age"] = f"{max(1, milliseconds('max_age', max_age, 1) // 1000)}s"
+        found["x-max-age"] = f"{_whole_seconds('max_age', max_age)}s"
     if max_bytes is not None:
-        found["x-max-length-bytes"] = positive("max_bytes", max_bytes)
+        found["x-max-length-bytes"] = number("max_bytes", max_bytes, 1)
     if segment_bytes is not None:
-        found["x-stream-max-segment-size-bytes"] = positive("segment_bytes", segment_bytes)
+        found["x-stream-max-segment-size-bytes"] = number("segment_bytes", segment_bytes, 1)
     return found
+
+
+def _whole_seconds(name: str, value: Seconds) -> int:
+    seconds, rest = divmod(milliseconds(name, value, 1000), 1000)
+    if rest:
+        raise ValueError(f"{name} must be whole seconds, not {value!r}")
+    return seconds

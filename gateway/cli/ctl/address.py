@@ -26,9 +26,11 @@ class ApiAddress:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
-            raise WrongUsage(f"{url!r} is not a URL: {error}") from None
-        if parts.scheme not in PORTS or not parts.hostname:
-            raise WrongUsage(f"{url!r} is not a URL such as http://127.0.0.1:15672")
+            # The error may have a part of the password, in which the URL has characters that end the host.
+            reason = str(error) if "@" not in url else "in a password / is %2F, ? is %3F, # is %23 and @ is %40"
+            raise WrongUsage(f"{_without_login(url)!r} is not a URL: {reason}") from None
+        if parts.scheme not in PORTS or not parts.hostname or "@" in parts.path:
+            raise WrongUsage(f"{_without_login(url)!r} is not a URL such as http://127.0.0.1:15672")
         return cls(
             scheme=parts.scheme,
             host=parts.hostname,
@@ -43,3 +45,9 @@ class ApiAddress:
         """The address as a URL, without credentials: safe to print."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.prefix}"
+
+
+def _without_login(url: str) -> str:
+    """Return a malformed URL that may be printed."""
+    before, at, address = url.rpartition("@")
+    return f"{before.partition('://')[0]}://***@{address}" if at else url

@@ -48,6 +48,16 @@ FAILURES = [
     ("list_queues --timeout 0", 64, None),
     ("list_users --url gopher://x", 64, "'gopher://x' is not a URL such as http://127.0.0.1:15672"),
     ("list_users --url http://x:y", 64, None),
+    (
+        "list_users --url http://admin:secret/word@127.0.0.1:1",
+        64,
+        "'http://***@127.0.0.1:1' is not a URL: in a password / is %2F, ? is %3F, # is %23 and @ is %40",
+    ),
+    (
+        "list_users --url http://admin:1/secret@127.0.0.1:1",
+        64,
+        "'http://***@127.0.0.1:1' is not a URL such as http://127.0.0.1:15672",
+    ),
     ("delete_queue nope", 64, "queue 'nope' does not exist in vhost '/'"),
     ("delete_vhost v9", 65, "Virtual host 'v9' does not exist"),
     ("list_queues -p v9", 65, "Virtual host 'v9' does not exist"),
