@@ -55,7 +55,7 @@ def test_a_call_that_was_slow_once_is_not_slow() -> None:
 
 
 def test_a_call_that_blocks_is_slow() -> None:
-    assert is_slower(lambda: time.sleep(5 * MS), 5 * MS, 4 * MS)
+    assert is_slower(lambda: time.sleep(50 * MS), 50 * MS, 4 * MS)
 
 
 class Pausing:
