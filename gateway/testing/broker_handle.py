@@ -134,13 +134,15 @@ class TestBroker:
 
         :raises RuntimeError: if there is no such queue, if it is a stream, or if a body is longer than 1 MiB.
         """
-        search = {"filter": {"states": ["ready"]}, "limit": _MOST_BODIES, "truncate": _LONGEST_BODY}
+        search = {"filter": {"states": ["ready"]}, "limit": _MOST_BODIES, "truncate": _LONGEST_BODY, "max_seconds": 60}
         page = self.request("POST", "workbench", self.vhost, queue, "search", fields=search)
         messages = page["messages"]
         while page["cursor"] is not None:
             fields = search | {"cursor": page["cursor"]}
             page = self.request("POST", "workbench", self.vhost, queue, "search", fields=fields)
             messages += page["messages"]
+        if page["stopped_by"] is not None:
+            raise RuntimeError(f"the search of queue {queue!r} ended early: {page['stopped_by']}")
         return [_body(message) for message in messages]
 
     def assert_arrived(self, queue: str, *bodies: bytes, timeout_s: float = 5.0) -> None:

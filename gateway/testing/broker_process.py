@@ -107,9 +107,9 @@ class BrokerProcess:
     def release_confirms(self) -> None:
         """Let the store commit again, if nothing else holds it."""
         with self._controlling:
-            self._holds -= 1
-            if self._holds == 0:
+            if self._holds == 1:
                 self._control("release", "released")
+            self._holds -= 1
 
     def _control(self, line: str, answer: str) -> None:
         """Send a line that the broker follows, and wait for its answer, see ``gateway.node.control_lines``.
