@@ -25,6 +25,7 @@ SEGMENT_VERSION: Final = 1
 
 _ENQUEUED: Final = struct.Struct(">BQQQIIBQQ")
 _SEGMENT: Final = struct.Struct(">BQQQQ?")
+_pack_enqueued: Final = _ENQUEUED.pack
 
 #: The size of a position, which is the key.
 _KEY_BYTES: Final = 8
@@ -39,6 +40,23 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
     A number out of range is replaced by the nearest valid one: a time that far away is never reached, and the message
     must not be lost.
     """
+    try:
+        return _pack_enqueued(
+            ENQUEUED_VERSION,
+            enqueued.queue_id,
+            enqueued.message_id,
+            enqueued.enqueued_at_ms,
+            enqueued.delivery_count,
+            enqueued.body_size,
+            enqueued.priority,
+            enqueued.due_at_ms,
+            enqueued.expires_at_ms,
+        )
+    except struct.error:
+        return _bounded(enqueued)
+
+
+def _bounded(enqueued: Enqueued) -> bytes:
     numbers = (
         enqueued.queue_id,
         enqueued.message_id,
@@ -49,11 +67,8 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
         enqueued.due_at_ms,
         enqueued.expires_at_ms,
     )
-    try:
-        return _ENQUEUED.pack(ENQUEUED_VERSION, *numbers)
-    except struct.error:
-        bounded = (min(max(number, 0), most) for number, most in zip(numbers, _LARGEST, strict=True))
-        return _ENQUEUED.pack(ENQUEUED_VERSION, *bounded)
+    bounded = [min(max(number, 0), most) for number, most in zip(numbers, _LARGEST, strict=True)]
+    return _ENQUEUED.pack(ENQUEUED_VERSION, *bounded)
 
 
 def decode_enqueued(position: int, record: bytes) -> Enqueued:

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Final
 
-from gateway.kernel.messages.message import Message
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.errors import HttpError
 from gateway.management.pipeline.awaiting import Steps
-from gateway.management.pipeline.batches import PartPlace, StagedBatch
+from gateway.management.pipeline.batches import PartPlace, StagedBatch, with_following
 from gateway.management.pipeline.published import require_count
 from gateway.management.pipeline.refusals import unroutable
 from gateway.management.pipeline.row_checks import RowChecks
@@ -20,10 +19,17 @@ _OTHER_HEAD: Final = 16
 
 
 class BatchCheck:
-    """Checks that each row of a batch can be published. ``read`` returns the steps that read a part."""
+    """Checks that each row of a batch can be published.
+
+    ``read`` returns the steps that read a part, and begin to read the one after it.
+    """
 
     def __init__(
-        self, vhost: VirtualHost, batch: StagedBatch, checks: RowChecks, read: "Callable[[PartPlace], Steps[bytes]]"
+        self,
+        vhost: VirtualHost,
+        batch: StagedBatch,
+        checks: RowChecks,
+        read: "Callable[[PartPlace, PartPlace | None], Steps[bytes]]",
     ) -> None:
         self._batch = batch
         self._checks = checks
@@ -38,11 +44,11 @@ class BatchCheck:
         reader = RowReader(self._batch.defaults)
         last: Row | None = None
         work = 0
-        for place in self._batch.places():
-            content = yield from self._read(place)
+        for place, following in with_following(self._batch.places()):
+            content = yield from self._read(place, following)
             for row in reader.rows(content):
-                if last is not None and row.header is last.header and row.address is last.address:
-                    self._checks.require_size(row)  # the head is that of the row before
+                if last is not None and row.head is last.head:
+                    self._checks.require_size(row)
                 else:
                     work += _OTHER_HEAD
                     exchange = self._checks.exchange(row)
@@ -57,8 +63,8 @@ class BatchCheck:
         require_count(self._batch, self.checked)
 
     def _require_routable(self, exchange: Exchange, row: Row, dead_letters: Exchange | None) -> Steps[None]:
-        message = Message(*row.address, row.header, row.body)
+        message = row.message()
         for target in (exchange, dead_letters):
             if target is not None and (yield from self._routability.steps(target, message)):
                 return
-        raise HttpError(409, "unroutable", unroutable(row.address.exchange, row.address.routing_key))
+        raise HttpError(409, "unroutable", unroutable(message.exchange, message.routing_key))

@@ -43,11 +43,7 @@ class BatchRows:
         self._origin = origin
         position = batch.position
         self._part, self._row = position.part, position.row
-        self._count_by_verdict = {
-            TAKEN: position.published - position.refused,
-            UNROUTED: position.dropped,
-            REFUSED: position.refused,
-        }
+        self._published, self._dropped, self._refused = position.published, position.dropped, position.refused
 
     @property
     def skipped(self) -> int:
@@ -59,7 +55,7 @@ class BatchRows:
         count = size = 0
         try:
             for row in rows:
-                message = self._intercepted(Message(*row.address, row.header, row.body))
+                message = self._intercepted(row.message())
                 found = self._found(message)
                 if isinstance(found, Walk) or len(found.queues) > MOST_QUEUES:
                     self._advance()
@@ -136,19 +132,24 @@ class BatchRows:
 
     def _note(self, verdict: Verdict) -> None:
         self._row += 1
-        self._count_by_verdict[verdict] += 1
+        if verdict is UNROUTED:
+            self._dropped += 1
+            return
+        self._published += 1
+        if verdict is REFUSED:
+            self._refused += 1
 
     def _advance(self) -> None:
         """Record the position after the last row, in this turn."""
-        record, counts = self._batch.record, self._count_by_verdict
+        record = self._batch.record
         position = BatchPositionRecord(
             record.vhost,
             record.name,
             self._part,
             self._row,
-            published=counts[TAKEN] + counts[REFUSED],
-            dropped=counts[UNROUTED],
-            refused=counts[REFUSED],
+            published=self._published,
+            dropped=self._dropped,
+            refused=self._refused,
         )
         if position != self._batch.position:
             self._vhost.batches.advance(position)

@@ -22,7 +22,7 @@ from gateway.management.http.routes import Fields
 from gateway.management.pipeline.awaiting import Steps, awaited
 from gateway.management.pipeline.batch_check import BatchCheck
 from gateway.management.pipeline.batch_rows import BatchRows, Held
-from gateway.management.pipeline.batches import PartPlace, StagedBatch
+from gateway.management.pipeline.batches import PartPlace, StagedBatch, with_following
 from gateway.management.pipeline.published import DUPLICATE, is_published, note_published
 from gateway.management.pipeline.refusals import not_found, part_damaged
 from gateway.management.pipeline.row_checks import RowChecks
@@ -147,6 +147,7 @@ class BatchRun:
             if self._broker.vhost_by_name.get(self._vhost.name) is not self._vhost:
                 raise not_found(f"vhost '{self._vhost.name}' was deleted")
         except HttpError as refusal:
+            self._forget_readings()
             self._staging.keep(self.staged.keys, is_committed=False)
             self.outcome = refusal
             return
@@ -154,9 +155,9 @@ class BatchRun:
         yield None
         yield from self.publishing()
 
-    def _read_unchecked(self, place: PartPlace) -> Steps[bytes]:
+    def _read_unchecked(self, place: PartPlace, following: PartPlace | None) -> Steps[bytes]:
         try:
-            return (yield from awaited(self._staging.read(*place)))
+            return (yield from self._content(place, following))
         except PartUnusable as error:
             raise part_damaged(error, place.key.name) from None
 
@@ -170,13 +171,10 @@ class BatchRun:
         for published in islice(places, self.batch.position.part):  # a crash may have left their files
             self._staging.discard_part(*published)
             yield None
-        place = next(places, None)
         try:
-            while place is not None:
-                following = next(places, None)
+            for place, following in with_following(places):
                 yield from self._publish_part(rows, place, following)
                 self._discard_when_durable(place)
-                place = following
         except BatchStopped:
             return
         except BatchEnded:
@@ -207,6 +205,12 @@ class BatchRun:
         if following is not None and following not in self._readings:
             self._readings[following] = self._staging.read(*following)
         return content
+
+    def _forget_readings(self) -> None:
+        """Ignore the parts that are read in advance, and why one of them may not be readable."""
+        for reading in self._readings.values():
+            reading.addErrback(lambda _: None)
+        self._readings.clear()
 
     def _rows_of(self, content: bytes, skipped: int) -> "Iterator[Row]":
         return islice(RowReader(self.staged.defaults).rows(content), skipped, None)

@@ -35,6 +35,15 @@ class PartPlace(NamedTuple):
     number: int
 
 
+def with_following(places: Iterator[PartPlace]) -> Iterator[tuple[PartPlace, PartPlace | None]]:
+    """Yield each part and the one after it, which can be read meanwhile; ``None`` after the last."""
+    place = next(places, None)
+    while place is not None:
+        following = next(places, None)
+        yield place, following
+        place = following
+
+
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
     """A commit of a user in a virtual host: attempts in the order of publishing, and what becomes of their rows."""

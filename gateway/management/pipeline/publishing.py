@@ -65,7 +65,7 @@ class BatchPublisher:
             except PartUnusable as error:
                 raise part_damaged(error, place.key.name) from None
             for row in reader.rows(part):
-                messages.append((self._checks.exchange(row), Message(*row.address, row.header, row.body)))
+                messages.append((self._checks.exchange(row), row.message()))
                 if len(messages) % _SLICE == 0:
                     yield None
         require_count(self._batch, len(messages))

@@ -7,7 +7,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.errors import bad_request
 from gateway.management.pipeline.refusals import access_refused, not_found
-from gateway.management.pipeline.rows import Row, RowDestination
+from gateway.management.pipeline.rows import Row, RowHead
 
 _IMPERSONATOR: Final = "impersonator"
 
@@ -20,14 +20,16 @@ class RowChecks:
         self._principal = principal
         self._permissions = permissions
         self._max_body = max_body
-        self._exchange_by_address: dict[RowDestination, Exchange] = {}
+        self._exchange_by_address: dict[tuple[str, str], Exchange] = {}
 
     def exchange(self, row: Row) -> Exchange:
         """Return the exchange of a row. :raises HttpError: if the user may not publish it, or it is undeliverable."""
-        exchange = self._exchange_by_address.get(row.address)
+        head = row.head
+        address = (head.exchange, head.routing_key)
+        exchange = self._exchange_by_address.get(address)
         if exchange is None:
-            exchange = self._exchange_by_address[row.address] = self._permitted_exchange(row.address)
-        user = row.header.user_id or row.header.properties.user_id
+            exchange = self._exchange_by_address[address] = self._permitted_exchange(head)
+        user = head.header.user_id or head.header.properties.user_id
         if user not in (None, self._principal.name) and _IMPERSONATOR not in self._principal.tags:
             reason = f"the user is '{self._principal.name}' without the tag impersonator"
             raise bad_request(f"user_id is '{user}', but {reason}")
@@ -47,12 +49,12 @@ class RowChecks:
             raise access_refused(self._permissions, Operation.WRITE, "exchange", exchange.name or "amq.default")
         return exchange
 
-    def _permitted_exchange(self, address: RowDestination) -> Exchange:
-        exchange = self.writable_exchange(address.exchange)
+    def _permitted_exchange(self, head: RowHead) -> Exchange:
+        exchange = self.writable_exchange(head.exchange)
         if exchange.type_name == "topic" and not self._permissions.may_use_topic(
-            Operation.WRITE, exchange.name, address.routing_key
+            Operation.WRITE, exchange.name, head.routing_key
         ):
-            raise access_refused(self._permissions, Operation.WRITE, "topic", address.routing_key)
+            raise access_refused(self._permissions, Operation.WRITE, "topic", head.routing_key)
         return exchange
 
 

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.messages.values import loads
 from gateway.management.http.errors import HttpError, bad_request
@@ -21,6 +21,8 @@ from gateway.management.message_checks import require_deliverable
 from gateway.management.messages import properties_of
 
 _LENGTHS: Final = Struct(">II")
+_LENGTHS_SIZE: Final = 8
+_lengths: Final = _LENGTHS.unpack_from
 
 #: Default delivery mode: the sink's messages must not be lost.
 _PERSISTENT: Final = 2
@@ -36,19 +38,30 @@ _REASON_TEXTS: Final = {
 }
 
 
-class RowDestination(NamedTuple):
-    """The destination of a message."""
+class RowHead:
+    """The destination, the properties and the headers of a message. Rows with the same head have the same object."""
 
-    exchange: str
-    routing_key: str
+    __slots__ = ("exchange", "header", "routing_key")
+
+    def __init__(self, exchange: str, routing_key: str, header: Header) -> None:
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.header = header
 
 
-class Row(NamedTuple):
+class Row:
     """One message to publish."""
 
-    address: RowDestination
-    header: Header
-    body: bytes
+    __slots__ = ("body", "head")
+
+    def __init__(self, head: RowHead, body: bytes) -> None:
+        self.head = head
+        self.body = body
+
+    def message(self) -> Message:
+        """Return its message."""
+        head = self.head
+        return Message(head.exchange, head.routing_key, head.header, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +77,33 @@ class RowReader:
 
     def __init__(self, defaults: RowDefaults) -> None:
         self._defaults = defaults
-        self._cache: dict[bytes, tuple[RowDestination, Header]] = {}
+        self._head_by_bytes: dict[bytes, RowHead] = {}
 
     def rows(self, part: bytes) -> Iterator[Row]:
         """Yield the rows of a part. :raises HttpError: if it is truncated or a row is invalid."""
         position, end = 0, len(part)
-        parsed: tuple[RowDestination, Header] | None = None
+        head: RowHead | None = None
         while position < end:
-            if position + _LENGTHS.size > end:
+            if position + _LENGTHS_SIZE > end:
                 raise bad_request("a part ends in the middle of a row")
-            head_size, body_size = _LENGTHS.unpack_from(part, position)
-            body = position + _LENGTHS.size + head_size
+            head_size, body_size = _lengths(part, position)
+            body = position + _LENGTHS_SIZE + head_size
             if body + body_size > end:
                 raise bad_request("a part ends in the middle of a row")
             if head_size:
-                parsed = self._parsed_head(part[body - head_size : body])
-            if parsed is None:
+                head = self._head(part[body - head_size : body])
+            if head is None:
                 raise bad_request("the first row of a part has no head")
             position = body + body_size
-            yield Row(*parsed, part[body:position])
+            yield Row(head, part[body:position])
 
-    def _parsed_head(self, head: bytes) -> tuple[RowDestination, Header]:
-        parsed = self._cache.get(head)
-        if parsed is None:
-            parsed = remember(self._cache, head, self._read(head), _MAX_HEADS)
-        return parsed
+    def _head(self, content: bytes) -> RowHead:
+        head = self._head_by_bytes.get(content)
+        if head is None:
+            head = remember(self._head_by_bytes, content, self._read(content), _MAX_HEADS)
+        return head
 
-    def _read(self, head: bytes) -> tuple[RowDestination, Header]:
+    def _read(self, head: bytes) -> RowHead:
         try:
             fields = json.loads(head)
             exchange = fields.get("exchange", self._defaults.exchange)
@@ -101,7 +114,7 @@ class RowReader:
             require_deliverable(routing_key, properties)
         except (ValueError, TypeError, AttributeError, RecursionError, PreconditionFailed) as error:
             raise bad_request(f"a row cannot be published: {error}") from None
-        return RowDestination(exchange, routing_key), native_header(properties)
+        return RowHead(exchange, routing_key, native_header(properties))
 
 
 def _properties(fields: dict[str, Any]) -> Properties:

@@ -81,8 +81,9 @@ def _rows(data: bytes) -> None:
     reader = RowReader(RowDefaults("e", "k"))
     rows = attempt(HttpError, lambda: list(reader.rows(data)))
     for row in [] if refused(rows) else rows:
-        require(row.header.properties.delivery_mode in (None, 1, 2) or True, "a row has properties")
-        row.header.stored_raw.decode()
+        message = row.message()
+        require(message.body in data, "the body of a row is part of what was sent", message.body)
+        require(message.properties.delivery_mode in (1, 2), "a row has a delivery mode", message.properties)
 
 
 def _plugin_body(data: bytes) -> None:
