@@ -29,6 +29,8 @@ WAIT_S: Final = 10.0
 #: Timeout for a connection including TLS, in seconds; a silent peer speaks another protocol.
 CONNECT_TIMEOUT_S: Final = 10.0
 
+NOT_FOUND: Final = 404
+
 #: Pauses between attempts, in seconds.
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 3.0
@@ -156,6 +158,16 @@ class Client:
             if held_since is not None and now - held_since > self._address.retry_s:
                 raise BatchHeld(str(answer["reason"]))
             self._pause(FIRST_PAUSE_S)
+
+    def is_committed(self, identity: Fields) -> bool:
+        """Return whether a batch is committed: its rows need not be staged again. Earlier brokers do not know."""
+        try:
+            answer = self._json("GET", "/batch", {name: str(value) for name, value in identity.items()})
+        except BrokerRefused as refusal:
+            if refusal.status == NOT_FOUND:
+                return False
+            raise
+        return bool(answer["state"] != "unknown")
 
     def discard(self, batch: Fields) -> None:
         """Drop the staged rows of a batch."""

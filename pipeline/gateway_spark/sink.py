@@ -5,14 +5,22 @@ returned, so the rows of a failed or repeated task are dropped by the broker. Th
 with the commit, and a batch that is written again after a crash is a duplicate. Each request is repeated while the
 broker restarts.
 
+A job that runs again after its driver died replaces the rows that the earlier run has staged, and stages none if the
+batch is committed.
+
 Spark creates the writing and the committing object in separate processes: all state is in the messages.
 """
 
+import json
+import time
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Final
 from uuid import uuid4
 
 from pyspark import TaskContext
@@ -34,24 +42,36 @@ CONFLICT = 409
 #: The local properties with the query and the batch in Spark's tasks; not documented, but present since 2.x.
 _QUERY = "sql.streaming.queryId"
 
+#: Hexadecimal digits that name a batch in the names of its attempts.
+_BATCH_DIGITS: Final = 24
+
 
 @dataclass
 class TaskCommit(WriterCommitMessage):
-    """The rows staged by one attempt of a task: its name, the number of parts and rows, and the query."""
+    """The rows staged by one attempt of a task: its name, the number of parts and rows, and the query.
+
+    ``is_repeated`` if the task found the batch committed, and staged nothing.
+    """
 
     attempt: str
     parts: int
     rows: int
     query: str | None
+    is_repeated: bool = False
 
 
-def stage(options: SinkOptions, batches: Iterator[Any], query: str | None) -> TaskCommit:
+def new_run(batch: str) -> str:
+    """Return the name of a run of a batch, with which those of its attempts begin. Later runs have greater names."""
+    return f"{batch}.{time.time_ns() // 1_000_000:012x}{token_hex(2)}"
+
+
+def stage(options: SinkOptions, batches: Iterator[Any], query: str | None, run: str | None = None) -> TaskCommit:
     """Stage the rows of a task at the broker.
 
     :raises StagedLost: if the broker no longer has earlier rows of the task, as after a takeover in a cluster; Spark
         runs the task again.
     """
-    attempt, parts, rows = uuid4().hex, 0, 0
+    attempt, parts, rows = uuid4().hex if run is None else f"{run}.{token_hex(8)}", 0, 0
     place = {"attempt": attempt} if options.exchange is None else {"attempt": attempt, "exchange": options.exchange}
     with closing(Client(options.address)) as client:
         for part, count in framed(batches, options.part_bytes):
@@ -68,8 +88,10 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     :raises StagedLost: if the broker no longer has them: they have expired, or another node of a cluster took over.
     :raises PipelineError: if an unroutable message is not permitted.
     """
-    staged = [each for each in messages if isinstance(each, TaskCommit) and each.parts]
-    if not staged:
+    commits = [each for each in messages if isinstance(each, TaskCommit)]
+    staged = [each for each in commits if each.parts]
+    is_repeated = any(each.is_repeated for each in commits)
+    if not staged and not is_repeated:
         return
     batch = identity | {
         "attempts": [[each.attempt, each.parts, each.rows] for each in staged],
@@ -78,6 +100,8 @@ def publish(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
         "unroutable": options.unroutable,
         "dead_letter_exchange": options.dead_letter_exchange,
     }
+    if is_repeated:
+        batch["is_repeated"] = True
     with closing(Client(options.address)) as client:
         try:
             answer = client.commit(batch)
@@ -105,18 +129,26 @@ class TableWriter(DataSourceArrowWriter):
         self._options = sink_options(options, is_stream=False)
         _require_append(overwrite)
         require_publishable(schema, self._options)
+        batch_id = self._options.batch_id
+        query = f"job {uuid4().hex}" if batch_id is None else f"batch {batch_id}"
+        self._identity = {"producer": self._options.producer, "query": query, "batch": 0}
+        self._run = new_run(sha256(json.dumps(self._identity).encode()).hexdigest()[:_BATCH_DIGITS])
 
     @one_line
     def write(self, iterator: Iterator[Any]) -> TaskCommit:
-        """Stage the rows of a task."""
-        return stage(self._options, iterator, None)
+        """Stage the rows of a task, unless an earlier run has committed the batch."""
+        if self._options.batch_id is not None:
+            with closing(Client(self._options.address)) as client:
+                is_repeated = client.is_committed(self._identity)
+            if is_repeated:
+                deque(iterator, maxlen=0)  # Spark expects that a task takes all of its rows
+                return TaskCommit("", 0, 0, None, is_repeated=True)
+        return stage(self._options, iterator, None, self._run)
 
     @one_line
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish all rows."""
-        batch_id = self._options.batch_id
-        query = f"job {uuid4().hex}" if batch_id is None else f"batch {batch_id}"
-        publish(self._options, messages, {"producer": self._options.producer, "query": query, "batch": 0})
+        publish(self._options, messages, self._identity)
 
     @one_line
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

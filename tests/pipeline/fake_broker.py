@@ -26,6 +26,7 @@ class FakeBroker:
     ``partitions`` are queue -> number -> stream. ``faults`` are consumed one for each request: a status to answer
     with, or ``"hang up"``. ``rows_per_answer`` ends answers early, ``batch_rows`` starts them early. Commits are
     answered with each of ``progress_answers`` first. ``lost_parts`` is the number of parts that are not on its disk.
+    ``batch_state`` is that of any batch; ``None`` for a broker that does not tell it.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class FakeBroker:
         self.answer_to_batches = 200
         self.progress_answers: deque[dict[str, Any]] = deque()
         self.lost_parts = 0
+        self.batch_state: str | None = "unknown"
         self.commit_answer: tuple[int, dict[str, Any]] = (200, {"published": 1, "duplicate": False})
         self.rows_per_answer = 1_000_000
         self.batch_rows = 1
@@ -190,6 +192,8 @@ def _handler(broker: FakeBroker) -> type[BaseHTTPRequestHandler]:
                     return broker.commit_answer
                 case ["batches"]:
                     return broker.answer_to_batches, {"batches": broker.batches}
+                case ["batch"] if broker.batch_state is not None:
+                    return 200, {"state": broker.batch_state}
                 case ["discard"]:
                     return 204, None
             return 404, {"error": "not_found", "reason": self.path}

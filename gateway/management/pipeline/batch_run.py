@@ -42,9 +42,6 @@ HELD_S: Final = 0.5
 #: Slices of one batch that wait for the disk: about a megabyte.
 _MOST_UNWRITTEN: Final = 8
 
-#: Attempts that are deleted at once; further ones are deleted in slices.
-_DISCARDED_AT_ONCE: Final = 64
-
 
 class RunState(Enum):
     """The state of a batch. A batch that is ``CHECKED`` is not committed yet; a ``HELD`` one waits for a reason."""
@@ -273,12 +270,5 @@ class BatchRun:
         journal.when_durable(journal.pending_lsn, partial(self._staging.discard_part, *place))
 
     def _discard_all(self) -> None:
-        discarding = self._discarding()
-        for _ in islice(discarding, _DISCARDED_AT_ONCE):
-            pass
-        self._broker.clock.background.add_later(discarding)
-
-    def _discarding(self) -> "Iterator[None]":
-        for key in self.staged.keys:
-            self._staging.discard(key)
-            yield
+        self._staging.keep(self.staged.keys, is_committed=False)
+        self._staging.discard_all(self.staged.keys)

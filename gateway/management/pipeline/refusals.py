@@ -56,6 +56,11 @@ def not_staged(attempt: str) -> HttpError:
     return DetailedRefusal(409, "not_staged", reason, attempt=attempt)
 
 
+def not_committed() -> HttpError:
+    """Return the error for a repeated batch that was never committed."""
+    return HttpError(409, "not_staged", "the batch was committed when its tasks ran, and is not known any more")
+
+
 def part_damaged(error: Exception, attempt: str) -> HttpError:
     """Return the error for a batch with a staged part that cannot be read."""
     return DetailedRefusal(409, "damaged", f"the staged rows of the batch are unusable: {error}", attempt=attempt)

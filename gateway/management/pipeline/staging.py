@@ -1,12 +1,14 @@
 """Staged rows: sent by Spark tasks and not yet published; on disk, limited in size, and dropped after a time.
 
 An *attempt* is one run of one task; its name is unique, so that two runs of the same task are two attempts. Its rows
-are sent in numbered parts, each of which may be repeated. A part is answered once it is durable.
+are sent in numbered parts, each of which may be repeated. A part is answered once it is durable. Attempts of the same
+run of a job (``staged_runs``) expire together, and the first part of a later run deletes those of the earlier ones.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from twisted.internet.defer import Deferred
@@ -17,6 +19,7 @@ from gateway.logs import StructuredLog
 from gateway.management.http.errors import HttpError
 from gateway.management.pipeline.refusals import too_large
 from gateway.management.pipeline.staged_files import AttemptKey, NoDiskSpace, StagedFiles
+from gateway.management.pipeline.staged_runs import StagedRuns
 from gateway.management.pipeline.staging_threads import StagingThreads
 
 _log: Final = StructuredLog("pipeline")
@@ -28,6 +31,9 @@ MAX_ATTEMPT_NAME: Final = 64
 
 MAX_PARTS: Final = 100_000
 """Maximum number of parts of one user in one virtual host."""
+
+#: Attempts that are deleted at once; further ones are deleted in slices.
+_DISCARDED_AT_ONCE: Final = 64
 
 #: Maximum size of the parts that wait for the disk, in bytes.
 MAX_UNWRITTEN: Final = 64 * 2**20
@@ -57,7 +63,7 @@ class Staging:
     """The attempts of all users, the least recently updated first.
 
     ``limit`` is the maximum size of all of them in bytes. Attempts that are not committed are dropped ``expiry_s``
-    seconds after their last part.
+    seconds after the last part of their run.
     """
 
     def __init__(self, clock: Clock, files: StagedFiles, threads: StagingThreads, limit: int, expiry_s: int) -> None:
@@ -68,6 +74,7 @@ class Staging:
         self._expiry_s = expiry_s
         self._attempts: OrderedDict[AttemptKey, StagedAttempt] = OrderedDict()
         self._parts_by_owner: dict[tuple[str, str], int] = {}
+        self._runs = StagedRuns()
         self._is_timer_set = False
         self._unwritten = 0
         self.size = 0
@@ -84,17 +91,26 @@ class Staging:
             attempt.updated_at_ms = now_ms - int(part.age_s * _MS)
             attempt.durable.add(part.number)
             self._resize(part.key, attempt, part.number, part.size)
+            self.discard_all(self._runs.add(part.key, attempt.updated_at_ms))
         self._set_timer()
 
     def stage(self, key: AttemptKey, number: int, rows: bytes) -> "Deferred[int]":
         """Write a part of an attempt; return a deferred of the number of its durable parts.
 
-        :raises HttpError: 409 if the attempt is committed, 413 if it exceeds the limit, 503 if there is no space for
-            now; the deferred too.
+        :raises HttpError: 409 if the attempt is committed, or a later run of its batch stages rows, 413 if it exceeds
+            the limit, 503 if there is no space for now; the deferred too.
         """
         if self.is_committed(key):
             raise HttpError(409, "committed", f"attempt '{key.name}' is committed: it takes no more rows")
-        self._require_space(key, number, len(rows))
+        if self._runs.is_replaced(key):
+            raise HttpError(409, "replaced", "the same batch is written again by a job that started later")
+        self.discard_all(self._runs.add(key, self._now_ms))
+        try:
+            self._require_space(key, number, len(rows))
+        except HttpError:
+            if key not in self._attempts:
+                self._runs.remove(key)
+            raise
         attempt = self._renewed(key)
         attempt.updated_at_ms = self._now_ms
         self._resize(key, attempt, number, len(rows))
@@ -133,11 +149,24 @@ class Staging:
 
     def discard(self, key: AttemptKey) -> None:
         """Delete an attempt."""
+        self._runs.remove(key)
         attempt = self._attempts.pop(key, None)
         if attempt is not None:
             self.size -= attempt.size
             self._count(key, -len(attempt.size_by_part))
             self._clean(partial(self._files.remove, key))
+
+    def discard_all(self, keys: Iterable[AttemptKey]) -> None:
+        """Delete the attempts that are not committed: some at once, further ones in slices."""
+        discarding = self._discarding(keys)
+        if sum(1 for _ in islice(discarding, _DISCARDED_AT_ONCE)) == _DISCARDED_AT_ONCE:
+            self._clock.background.add_later(discarding)
+
+    def _discarding(self, keys: Iterable[AttemptKey]) -> Iterator[None]:
+        for key in keys:
+            if not self.is_committed(key):
+                self.discard(key)
+            yield
 
     def stop(self) -> None:
         """Write nothing any more."""
@@ -228,7 +257,11 @@ class Staging:
         for key, attempt in list(self._attempts.items()):
             if attempt.updated_at_ms > before_ms:
                 break
-            if not attempt.is_committed:
+            if attempt.is_committed:
+                continue
+            if (updated_at_ms := self._runs.updated_at_ms(key)) > before_ms:
+                self._renewed(key).updated_at_ms = updated_at_ms
+            else:
                 self.discard(key)
         self._set_timer()
 

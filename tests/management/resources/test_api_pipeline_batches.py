@@ -1,6 +1,8 @@
 """Batches of the sink that are published in slices: committed by one record, continued after a crash where it was."""
 
 import json
+import os
+import time
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -511,6 +513,127 @@ def test_staged_rows_expire_after_a_restart_too(console: Console) -> None:
     after.gateway.broker.clock.advance(61)  # type: ignore[attr-defined]
     assert after.pipeline.staging.size == 0
     assert not list(after.staged.rglob("*.part"))
+
+
+# ---- Runs of a job --------------------------------------------------------------------------------------------------
+
+
+def staged_attempts(console: Console) -> set[str]:
+    """Return the attempts with files, which are all that the broker knows."""
+    found = {part.key.name for part in console.staged_files.found()}
+    assert len(console.pipeline.staging) == len(found)
+    return found
+
+
+def test_a_later_run_of_a_batch_replaces_the_earlier_one(console: Console) -> None:
+    for task in ("a", "b"):
+        assert stage(console, framed([b"x"]), f"batch.1.{task}")[0] == 200
+    stage(console, framed([b"x"]), "other.1.a")
+    stage(console, framed([b"x"]), "batch.1")
+    assert stage(console, framed([b"x"]), "batch.2.a")[0] == 200
+    assert staged_attempts(console) == {"batch.2.a", "other.1.a", "batch.1"}
+    status, answer = stage(console, framed([b"x"]), "batch.1.c")
+    assert (status, answer["error"]) == (409, "replaced")
+    assert staged_attempts(console) == {"batch.2.a", "other.1.a", "batch.1"}
+
+
+def test_the_rows_of_another_user_are_not_replaced(console: Console) -> None:
+    console.add_user("maria")
+    stage(console, framed([b"x"]), "batch.1.a")
+    path = f"{BASE}/stage?attempt=batch.2.a&part=0"
+    assert console.ask("POST", path, content=framed([b"x"]), user="maria").status == 200
+    assert stage(console, framed([b"x"]), "batch.1.b")[0] == 200
+    assert staged_attempts(console) == {"batch.1.a", "batch.1.b", "batch.2.a"}
+
+
+@pytest.mark.parametrize("order", ["earlier first", "later first"])
+def test_the_later_run_of_a_batch_is_known_after_a_kill(console: Console, order: str) -> None:
+    """The files of the earlier run were not removed yet."""
+    stage(console, framed([b"x"]), "batch.2.a")
+    guest = next(console.staged_files.found()).key
+    console.staged_files.write(guest._replace(name="batch.1.a"), 0, framed([b"x"]))
+    times = (10, 20) if order == "earlier first" else (20, 10)
+    for path in console.staged.rglob("*.part"):
+        name = b"batch.1.a" in path.read_bytes()
+        os.utime(path, (time.time() - times[not name],) * 2)
+    after = after_kill(console)
+    assert staged_attempts(after) == {"batch.2.a"}
+    assert stage(after, framed([b"x"]), "batch.1.b")[1]["error"] == "replaced"
+
+
+def test_a_thousand_attempts_are_replaced_in_slices(console: Console) -> None:
+    for number in range(1000):
+        stage(console, framed([b"x"]), f"batch.1.{number}")
+    stage(console, framed([b"x"]), "batch.2.a")
+    assert 1 < len(console.pipeline.staging) < 1000
+    for _ in range(100):
+        console.gateway.broker.clock.advance(0.1)  # type: ignore[attr-defined]
+        step(console)
+    assert staged_attempts(console) == {"batch.2.a"}
+
+
+def test_attempts_of_a_run_expire_together(console: Console, clock: FakeClock) -> None:
+    """A large batch takes longer to stage than the rows of one task are kept."""
+    stage(console, framed([b"x"]), "batch.1.first")
+    stage(console, framed([b"x"]), "alone")
+    for number in range(4):
+        clock.advance(40)
+        stage(console, framed([b"x"]), f"batch.1.{number}")
+    assert staged_attempts(console) == {"batch.1.first", *(f"batch.1.{number}" for number in range(4))}
+    clock.advance(121)
+    assert staged_attempts(console) == set()
+
+
+def test_committed_rows_are_not_replaced(console: Console) -> None:
+    stage_all(console, "batch.1.a")
+    transport = begin(console, batch(("batch.1.a", 2, 2 * ROWS)))
+    stage_all(console, "batch.2.a")
+    assert finish(console, transport) == (200, PUBLISHED)
+    assert bodies(console) == BODIES
+    assert commit(console, batch(("batch.2.a", 2, 2 * ROWS))) == (200, {"published": 0, "duplicate": True})
+    assert staged_attempts(console) == set()
+
+
+def test_a_run_replaces_the_earlier_one_before_it_needs_space(clock: FakeClock) -> None:
+    part = framed([b"x" * 100])
+    console = Console(Gateway(clock=clock), staged_limit=3 * len(part))
+    for attempt in ("batch.1.a", "batch.1.b", "other"):
+        assert stage(console, part, attempt)[0] == 200
+    assert stage(console, part, "alone.2.a")[1]["error"] == "staging_full"
+    assert stage(console, part, "batch.2.a")[0] == 200
+    assert stage(console, part, "alone.1.a")[0] == 200  # the refused part is no later run
+    assert staged_attempts(console) == {"batch.2.a", "other", "alone.1.a"}
+
+
+def state_of(console: Console, number: int = 0) -> object:
+    return console.ask("GET", f"{BASE}/batch?producer=spark&query=q&batch={number}").result
+
+
+def test_the_state_of_a_batch_tells_whether_its_rows_are_needed(console: Console) -> None:
+    assert state_of(console) == (200, {"state": "unknown"})
+    stage_all(console)
+    assert state_of(console) == (200, {"state": "unknown"})
+    transport = begin(console, batch())
+    assert state_of(console) == (200, {"state": "publishing"})
+    assert state_of(console, 1) == (200, {"state": "unknown"})
+    joined = console.send("POST", f"{BASE}/commit", batch(is_repeated=True) | {"attempts": []})
+    assert finish(console, transport) == (200, PUBLISHED)
+    assert finish(console, joined) == (200, PUBLISHED)
+    assert state_of(console) == (200, {"state": "published"})
+    again = batch(is_repeated=True) | {"attempts": []}
+    assert commit(console, again) == (200, {"published": 0, "duplicate": True})
+
+
+def test_a_repetition_of_an_unknown_batch_is_refused(console: Console) -> None:
+    """Otherwise a batch without rows would be recorded in its place."""
+    status, answer = commit(console, batch(is_repeated=True) | {"attempts": []})
+    assert (status, answer["error"]) == (409, "not_staged")
+    assert state_of(console) == (200, {"state": "unknown"})
+
+
+@pytest.mark.parametrize("query", ["", "producer=a&query=b", "producer=a&batch=0", "producer=a&query=b&batch=x"])
+def test_the_state_of_a_batch_needs_its_identity(console: Console, query: str) -> None:
+    assert console.ask("GET", f"{BASE}/batch?{query}").status == 400
 
 
 def test_what_is_no_part_is_removed_at_the_start(console: Console) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
+from gateway_spark.errors import BrokerRefused, StagedLost
 from gateway_spark.sink import TableWriter
 from pyspark_gateway import DefaultSource
 from tests.pipeline.stream_broker import StreamBroker, stream_broker
@@ -50,11 +51,11 @@ def writer(broker: StreamBroker, batch: str = "1") -> TableWriter:
     return DefaultSource(options).writer(SCHEMA, False)
 
 
-def write(broker: StreamBroker, task: int) -> Any:
-    """Run a task, and send its message to the driver."""
+def write(job: TableWriter, task: int) -> Any:
+    """Run a task of a job, and send its message to the driver."""
     rows = list(bodies(task))
     batches = (pa.RecordBatch.from_pydict({"body": rows[n : n + 1000]}) for n in range(0, ROWS, 1000))
-    return pickle.loads(pickle.dumps(writer(broker).write(batches)))
+    return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(job)).write(batches)))
 
 
 def state(broker: StreamBroker) -> dict[str, Any]:
@@ -102,14 +103,15 @@ def require_all(broker: StreamBroker) -> None:
 
 def test_a_batch_survives_kills_while_it_is_staged_checked_and_published(broker: StreamBroker) -> None:
     """Nothing but the broker is restarted: the connector repeats its requests."""
+    job = writer(broker)
     with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(write, broker, 0)
+        first = threads.submit(write, job, 0)
         wait_for(broker, first, lambda found: found["staged"]["bytes"] > 0)
         broker.gateway.restart()
-        second = threads.submit(write, broker, 1)
+        second = threads.submit(write, job, 1)
         messages = [first.result(PATIENCE_S), second.result(PATIENCE_S)]
         broker.gateway.restart()
-        commit = threads.submit(writer(broker).commit, messages)
+        commit = threads.submit(job.commit, messages)
         wait_for(broker, commit, lambda found: found["batches"])
         broker.gateway.restart()
         for published in (1, ROWS // 2, ROWS + 100):
@@ -125,14 +127,34 @@ def test_a_batch_survives_kills_while_it_is_staged_checked_and_published(broker:
 
 
 def test_the_broker_publishes_a_committed_batch_without_its_driver(broker: StreamBroker) -> None:
-    """The driver is killed after its commit; its successor writes the batch again."""
-    messages = [write(broker, task) for task in range(2)]
+    """The driver is killed after its commit; its successor writes the batch again, and stages nothing."""
+    job = writer(broker)
+    messages = [write(job, task) for task in range(2)]
     with ThreadPoolExecutor(1) as threads:
-        commit = threads.submit(writer(broker).commit, messages)
+        commit = threads.submit(job.commit, messages)
         wait_for(broker, commit, is_publishing(1))
         broker.gateway.restart()
-        again = [write(broker, 1), write(broker, 0)]  # in another order
-        writer(broker).commit(again)
+        successor = writer(broker)
+        again = [write(successor, 1), write(successor, 0)]  # in another order
+        assert [each.parts for each in again] == [0, 0]
+        successor.commit(again)
         commit.result(PATIENCE_S)
     require_all(broker)
     wait_until(lambda: state(broker)["staged"]["bytes"] == 0, timeout_s=PATIENCE_S)
+
+
+def test_a_job_that_runs_again_replaces_what_its_killed_driver_has_staged(broker: StreamBroker) -> None:
+    """The broker is restarted between the two, and an executor of the killed job sends rows for a while."""
+    killed = writer(broker)
+    staged = write(killed, 0)
+    size = state(broker)["staged"]["bytes"]
+    broker.gateway.restart()
+    successor = writer(broker)
+    messages = [write(successor, 0)]
+    assert state(broker)["staged"] == {"attempts": 1, "bytes": size, "limit": 64 * 2**30}
+    with pytest.raises(BrokerRefused, match="written again by a job that started later"):
+        write(killed, 1)
+    with pytest.raises(StagedLost):
+        killed.commit([staged])
+    successor.commit([*messages, write(successor, 1)])
+    require_all(broker)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -231,6 +232,46 @@ def test_a_repeated_batch_write_without_a_name_is_not_a_duplicate(broker: FakeBr
     first, second = (commit["query"] for commit in broker.commits)
     assert first.startswith("job ")
     assert first != second
+
+
+@pytest.mark.parametrize("state", ["publishing", "published"])
+def test_a_job_that_runs_again_stages_nothing_of_a_committed_batch(broker: FakeBroker, state: str) -> None:
+    broker.batch_state = state
+    broker.commit_answer = (200, {"published": 0, "duplicate": True})
+    rows = iter([table(body=[b"x"]), table(body=[b"y"])])
+    writer = batch_writer(broker, producerName="job", batchId="b")
+    writer.commit([passed_on(writer.write(rows))])
+    assert list(rows) == []  # Spark expects that a task takes all of them
+    assert broker.parts == {}
+    (commit,) = broker.commits
+    assert (commit["query"], commit["attempts"], commit["is_repeated"]) == ("batch b", [], True)
+
+
+def test_a_broker_that_does_not_know_states_of_batches_gets_all_rows(broker: FakeBroker) -> None:
+    broker.batch_state = None
+    writer = batch_writer(broker, producerName="job", batchId="b")
+    writer.commit([writer.write(iter([table(body=[b"x"])]))])
+    assert len(broker.parts) == 1
+    assert "is_repeated" not in broker.commits[0]
+
+
+def test_a_later_run_of_a_batch_write_has_a_later_name(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker deletes what earlier runs of the batch have staged, by these names."""
+    names = []
+    for started_ms in (1_790_000_000_009, 1_790_000_000_010):
+        monkeypatch.setattr(time, "time_ns", lambda now_ms=started_ms: now_ms * 1_000_000)
+        writer = batch_writer(broker, producerName="job", batchId="b")
+        first, second = (writer.write(iter([table(body=[b"x"])])).attempt.split(".") for _ in range(2))
+        assert first[:2] == second[:2]
+        assert first[2] != second[2]
+        names.append(first)
+    assert names[0][0] == names[1][0]
+    assert names[0][1] < names[1][1]
+
+
+def test_batch_writes_without_an_id_do_not_replace_one_another(broker: FakeBroker) -> None:
+    batches = [batch_writer(broker).write(iter([table(body=[b"x"])])).attempt.split(".")[0] for _ in range(2)]
+    assert batches[0] != batches[1]
 
 
 def test_overwriting_is_refused(broker: FakeBroker) -> None:

@@ -17,7 +17,7 @@ from gateway.management.pipeline.batches import BatchIdentity, CommittedAttempt,
 from gateway.management.pipeline.context import PipelineContext
 from gateway.management.pipeline.published import DUPLICATE, is_published
 from gateway.management.pipeline.publishing import BatchPublisher
-from gateway.management.pipeline.refusals import not_staged, too_large
+from gateway.management.pipeline.refusals import not_committed, not_staged, too_large
 from gateway.management.pipeline.row_checks import RowChecks
 from gateway.management.pipeline.rows import RowDefaults
 from gateway.management.pipeline.staged_files import AttemptKey
@@ -44,7 +44,8 @@ def stage(call: Call, vhost: str) -> "Deferred[Fields]":
 def commit(call: Call, vhost: str) -> LongTask:
     """Publish a batch: all staged rows of its attempts, unless the batch was published before.
 
-    A small batch is published at once; another one is committed at once and published in slices.
+    A small batch is published at once; another one is committed at once and published in slices. With ``is_repeated``
+    the batch must be one that was committed before: tasks have not staged rows again.
     """
     virtual_host, pipeline = call.accessible_vhost(vhost), call.context.pipeline
     require_no_alarm(call)
@@ -55,6 +56,8 @@ def commit(call: Call, vhost: str) -> LongTask:
         return LongTask(_joining(pipeline, batch, found, wait_s))
     if found is not None or is_published(virtual_host, batch):
         return LongTask(_discarding(pipeline.staging, batch))
+    if call.fields.get("is_repeated"):
+        raise not_committed()
     size = _size(pipeline.staging, batch)
     if pipeline.batch_limit is not None and size > pipeline.batch_limit:
         advice = "write less at a time (option 'maxOffsetsPerTrigger' of the source), or raise it"
@@ -64,6 +67,25 @@ def commit(call: Call, vhost: str) -> LongTask:
         return LongTask(publisher.steps(), is_exclusive=True)
     run = pipeline.runs.commit(virtual_host, batch, _checks(call, virtual_host))
     return LongTask(pipeline.runs.waiting(run, wait_s))
+
+
+@routes.get("/pipeline/<vhost>/batch", level=AccessLevel.USER)
+def batch_state(call: Call, vhost: str) -> Fields:
+    """Return whether a batch is unknown, committed or published: rows of the latter two need not be staged again."""
+    virtual_host, pipeline = call.accessible_vhost(vhost), call.context.pipeline
+    identity = {name: call.query.get(name) for name in ("producer", "query")}
+    batch = StagedBatch(
+        virtual_host.name,
+        call.principal.name,
+        identity=_identity(identity | {"batch": whole_number(call, "batch")}),
+        attempts=[],
+        defaults=RowDefaults(None, ""),
+    )
+    if is_published(virtual_host, batch):
+        return {"state": "published"}
+    runs = pipeline.runs.of(virtual_host)
+    is_committed = any(run.batch is not None and run.staged.identity == batch.identity for run in runs)
+    return {"state": "publishing" if is_committed else "unknown"}
 
 
 @routes.post("/pipeline/<vhost>/discard", level=AccessLevel.USER, largest_body=LIST_BODY)
