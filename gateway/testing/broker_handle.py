@@ -175,7 +175,12 @@ class TestBroker:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the broker within the block: confirms and everything else come after it, in all virtual hosts."""
+        """Stop the broker within the block: confirms and everything else come after it, in all virtual hosts.
+
+        Blocks may be nested: the broker goes on after the last one.
+
+        :raises RuntimeError: if another thread controls the broker for longer than 30 seconds.
+        """
         self.process.pause()
         try:
             yield

@@ -21,6 +21,9 @@ USER: Final = "guest"
 _STOP_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 60.0
 
+#: The longest wait of ``pause`` for what another thread lets the broker do.
+_PAUSE_TIMEOUT_S: Final = 30.0
+
 
 class BrokerProcess:
     """A broker as a child process. ``ports`` maps the names of its listeners to their ports.
@@ -39,7 +42,7 @@ class BrokerProcess:
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self._controlling = Lock()
         self._holds = 0
-        self._is_paused = False
+        self._pauses = 0
         self.ports: dict[str, int] = {}
         self._numbers = count(1)
         try:
@@ -118,7 +121,7 @@ class BrokerProcess:
         """
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        if self._is_paused:
+        if self._pauses:
             raise RuntimeError("the broker is paused")
         try:
             self._child.stdin.write(f"{line}\n".encode())
@@ -137,18 +140,32 @@ class BrokerProcess:
         return RuntimeError(f"the broker has ended:\n{self._log.read_text(errors='replace')}")
 
     def pause(self) -> None:
-        """Stop the process until ``resume``: no client gets an answer, as on a machine that is too busy."""
-        self._is_paused = True
-        self._child.send_signal(signal.SIGSTOP)
+        """Stop the process until as many ``resume``: no client gets an answer, as on a machine that is too busy.
+
+        An ``advance`` of another thread ends first.
+
+        :raises RuntimeError: if it takes longer than 30 seconds: a stopped broker would never answer it.
+        """
+        if not self._controlling.acquire(timeout=_PAUSE_TIMEOUT_S):
+            raise RuntimeError(f"the broker is not paused: another thread controls it for {_PAUSE_TIMEOUT_S:g} s")
+        try:
+            if self._pauses == 0:
+                self._child.send_signal(signal.SIGSTOP)
+            self._pauses += 1
+        finally:
+            self._controlling.release()
 
     def resume(self) -> None:
-        """Let the process go on."""
-        self._child.send_signal(signal.SIGCONT)
-        self._is_paused = False
+        """Let the process go on, if nothing else pauses it."""
+        with self._controlling:
+            if self._pauses == 1:
+                self._child.send_signal(signal.SIGCONT)
+            self._pauses -= 1
 
     def stop(self) -> None:
-        """End the process."""
-        self.resume()
+        """End the process, also a paused one."""
+        if self._pauses:
+            self._child.send_signal(signal.SIGCONT)
         self._child.terminate()
         try:
             self._child.wait(_STOP_TIMEOUT_S)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pika
@@ -13,9 +14,9 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ConnectionClosedByBroker
 
-from gateway.testing import Gateway, TestBroker
+from gateway.testing import Gateway, TestBroker, broker_process
 from gateway.testing.broker_process import BrokerProcess
-from tests.waiting import wait_until
+from tests.waiting import TIMEOUT_S, wait_until
 
 
 @pytest.fixture
@@ -110,6 +111,19 @@ def test_a_paused_broker_confirms_later(broker: TestBroker) -> None:
     assert confirmed == [1]
 
 
+def test_blocks_of_a_paused_broker_may_be_nested(broker: TestBroker) -> None:
+    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
+    declared: list[object] = []
+    with broker.paused():
+        with broker.paused():
+            pass
+        connection._impl.channel(on_open_callback=declared.append)
+        connection.process_data_events(0.2)  # longer than an answer takes
+        assert declared == []
+    wait_until(lambda: connection.process_data_events(0.05) or declared)
+    assert len(declared) == 1
+
+
 def test_delayed_confirms_come_after_the_block_and_deliveries_do_not_wait(broker: TestBroker) -> None:
     channel = channel_of(broker)
     channel.queue_declare("q", durable=True)
@@ -137,6 +151,42 @@ def test_a_paused_broker_cannot_be_controlled_and_time_does_not_go_back() -> Non
             with pytest.raises(ValueError, match="seconds of 0 or more"):
                 broker.advance(seconds)
         broker.advance(0)
+
+
+def test_a_broker_is_paused_after_what_another_thread_lets_it_do(tmp_path: Path) -> None:
+    """An advance that has been sent gets its answer before the broker stops; a later one is refused."""
+    process = BrokerProcess(tmp_path, has_fake_clock=True)
+    steps: list[str] = []
+
+    def advance() -> None:
+        while True:
+            try:
+                process.advance(0.001)
+            except RuntimeError as error:
+                steps.append(str(error))
+                return
+            steps.append("advanced")
+
+    with ThreadPoolExecutor(1) as other:
+        advancing = other.submit(advance)
+        try:
+            wait_until(lambda: steps)
+            process.pause()
+            advancing.result(TIMEOUT_S)
+        finally:
+            process.stop()
+    assert steps[-1] == "the broker is paused"
+
+
+def test_a_pause_that_would_wait_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_process, "_PAUSE_TIMEOUT_S", 0.05)
+    process = BrokerProcess(tmp_path)
+    with process._controlling, pytest.raises(RuntimeError, match="another thread controls it"):
+        process.pause()
+    assert len(process.request("GET", "vhosts")) == 1
+    process.pause()
+    process.stop()  # also a paused one
+    assert process.exit_status == 0
 
 
 def test_a_broker_ends_in_order(tmp_path: Path) -> None:
