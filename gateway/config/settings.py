@@ -13,6 +13,7 @@ from pydantic import Field, SecretStr, model_validator
 from gateway.config.archive import ArchiveSettings, Streams, Traces
 from gateway.config.audit import AuditSettings
 from gateway.config.cluster import Cluster
+from gateway.config.depths import DepthSettings
 from gateway.config.kinds import (
     BindAddress,
     DirectoryPath,
@@ -261,6 +262,7 @@ class Settings(Section):
     streams: Streams = Streams()
     archive: ArchiveSettings = ArchiveSettings()
     traces: Traces = Traces()
+    depths: DepthSettings = DepthSettings()
     audit: AuditSettings = AuditSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     recording: RecordingSettings = RecordingSettings()

@@ -13,6 +13,7 @@ from gateway.kernel.journal.records.topology import ParameterRecord
 from gateway.management.cells.cells import Cells
 from gateway.management.cluster_control import ClusterControl
 from gateway.management.cluster_state import ClusterState
+from gateway.management.depths.depth_files import DepthFiles
 from gateway.management.http.cross_origin import CrossOriginPolicy, cross_origin_policy
 from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.node_control import NodeControl
@@ -137,6 +138,7 @@ class ApiContext:
     ``shows_secrets`` is whether parameters and definitions are answered with the passwords in their URIs.
     ``services_of`` returns what the plugins of an existing virtual host offer to operators. ``cluster`` returns the
     state of the cluster that the node leads, and ``cluster_control`` changes it; ``None`` if the node runs alone.
+    ``depth_files`` has the depths of queues of past moments, and ``records_depths`` is whether more are recorded.
     ``cells`` are those of a cluster that has several. ``log_place`` is the cell that the node leads, with its epoch.
     """
 
@@ -149,6 +151,7 @@ class ApiContext:
     pipeline: PipelineContext
     login_sessions: LoginSessions
     trace_files: TraceFiles
+    depth_files: DepthFiles
     slices: Cooperator
     passwords: PasswordVerifier = field(default_factory=PasswordVerifier)
     login_counts: Callable[[], Mapping[str, int]] = dict
@@ -168,6 +171,7 @@ class ApiContext:
     turns: Callable[[], Mapping[str, float | int | str]] = dict
     store_info: Callable[[], Mapping[str, Any]] = dict
     compact_store: Callable[[], bool] = lambda: False
+    records_depths: bool = False
     inert_plugins: Callable[[str], Mapping[str, str]] = lambda vhost: {}
     plugins: PluginControl | None = None
     control: NodeControl | None = None

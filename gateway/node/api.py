@@ -29,6 +29,8 @@ def api_context(parts: NodeParts, settings: Settings, live: Callable[[], Setting
         publish_addresses=PublishAddressesOf(topics, lambda: live().stomp),
         login_sessions=LoginSessions(broker.directory, broker.clock, settings.management.session_timeout_s),
         trace_files=parts.trace_files,
+        depth_files=parts.depth_files,
+        records_depths=parts.depths is not None,
         pipeline=pipeline_context(settings, parts),
         touch=parts.turn.touch,
         addresses=lambda: parts.ports.listeners.addresses,

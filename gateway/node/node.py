@@ -287,6 +287,7 @@ class Node:
 
     def _close(self, done: Callable[[], None]) -> None:
         self._parts.trace_files.close()
+        self._parts.depth_files.stop(self.broker.clock.wall_ms())
         self._recorder.stop(waits=True)
         self._parts.worker.stop()
         if self._context is not None:

@@ -18,6 +18,7 @@ from gateway.net.watermarks import Watermarks, memory_limit
 from gateway.node.access import apply_access_settings, throttle_rules
 from gateway.node.audit import PluginAudit
 from gateway.node.bridges import node_bridges
+from gateway.node.depths import depth_files, depth_record
 from gateway.node.event_log import EventLog
 from gateway.node.garbage_collector import GarbageCollector
 from gateway.node.host import NodeHost
@@ -105,10 +106,12 @@ class NodeParts:
         )
 
     def _build_records(self, settings: Settings) -> None:
-        """Build the archives, the statistics and the trace files, which are files beside the store."""
+        """Build the archives, the statistics, the depths and the trace files, which are files beside the store."""
         self.worker = WorkerProcess(self.reactor, WORKER)
         self.archive = ArchiveService(settings, self.broker, self.worker, self.turn.touch)
-        self.statistics = Statistics(self.broker, self.reactor.seconds, settings.data)
+        self.depth_files = depth_files(settings, self.call_in_kernel)
+        self.depths = depth_record(settings, self.depth_files, self.clock)
+        self.statistics = Statistics(self.broker, self.reactor.seconds, settings.data, self.depths)
         self.trace_files = TraceFiles(self.broker, settings.data / TRACE_FILES, settings.traces.max_file_size)
 
     def _build_watermarks(self, settings: Settings) -> None:
@@ -133,6 +136,8 @@ class NodeParts:
         subscribe(self.live_plugins.forget_deleted)
         subscribe(self.plugin_faults)
         subscribe(PluginAudit(self.broker))
+        if self.depths is not None:
+            subscribe(self.depths)
 
     @property
     def mqtt(self) -> MqttProtocol:

@@ -8,6 +8,8 @@ from gateway.columnar.encoding.schema import MESSAGES, TRACE
 from gateway.sql.api import Api
 from gateway.sql.archives import ArchiveTable
 from gateway.sql.audit_table import AuditTable
+from gateway.sql.depths import FUNCTION as DEPTH
+from gateway.sql.depths import DepthTable
 from gateway.sql.remote_table import RemoteTable
 from gateway.sql.retained import SCHEMA as RETAINED
 from gateway.sql.streams import StreamTable
@@ -25,7 +27,8 @@ _ADMINISTRATOR: Final = "administrator"
 class NamedTable:
     """A table; ``schema`` is empty for those without one. ``about`` says what its rows are.
 
-    ``has_retained``: from its messages follow the retained messages of a moment.
+    ``has_retained``: from its messages follow the retained messages of a moment. ``is_function``: it is a function of a
+    moment itself.
     """
 
     schema: str
@@ -33,6 +36,7 @@ class NamedTable:
     about: str
     table: RemoteTable
     has_retained: bool = False
+    is_function: bool = False
 
     @property
     def sql_name(self) -> str:
@@ -64,6 +68,8 @@ def tables(
             found.append(NamedTable("", "traces", "events of messages", trace))
     if is_wanted("audit") and _ADMINISTRATOR in tags():
         found.append(NamedTable("", "audit", "changes by operators", AuditTable(api)))
+    if is_wanted(DEPTH):
+        found.append(NamedTable("", DEPTH, "depths of queues", DepthTable(api, vhost), is_function=True))
     return found
 
 

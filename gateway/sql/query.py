@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gateway.sql.api import Api, SqlFailed
 from gateway.sql.catalogue import NamedTable, quoted, tables
+from gateway.sql.depths import depth_at
 from gateway.sql.retained import SCHEMA as RETAINED
 from gateway.sql.retained import state_at
 
@@ -101,7 +102,7 @@ class SqlQuery:
     def _statement(self, connection: duckdb.DuckDBPyConnection, found: list[NamedTable]) -> str:
         if not _SHOW_TABLES.fullmatch(self._sql):
             return self._sql
-        listed = [{"table": each.sql_name, "rows": each.about} for each in found]
+        listed = [{"table": each.sql_name, "rows": each.about} for each in found if not each.is_function]
         connection.register("gateway tables", pa.Table.from_pylist(listed, schema=_LISTED))
         return 'SELECT * FROM "gateway tables"'
 
@@ -136,6 +137,10 @@ def _add(connection: duckdb.DuckDBPyConnection, found: list[NamedTable]) -> None
     for schema in sorted({each.schema for each in found if each.schema}):
         connection.execute(f"CREATE SCHEMA {schema}")
     for number, each in enumerate(found):
+        if each.is_function:
+            connection.register(f"gateway {number}", each.table)
+            connection.execute(depth_at(f'"gateway {number}"'))
+            continue
         if not each.schema:
             connection.register(each.name, each.table)
             continue

@@ -23,6 +23,8 @@ from twisted.python.failure import Failure
 
 from gateway.config.stomp import Stomp
 from gateway.management.context import ApiContext
+from gateway.management.depths.depth_files import DepthFiles
+from gateway.management.depths.depth_record import DepthRecord
 from gateway.management.http.cross_origin import CrossOriginPolicy
 from gateway.management.http.login_sessions import LoginSessions
 from gateway.management.http.site import TaskSteps, management_site
@@ -46,6 +48,7 @@ from gateway.plugins.services.offering import VhostServices
 from gateway_mqtt.handshake.login import LoginRules
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.translation.topics import REVERSIBLE
+from tests.management.inline_pool import InlinePool
 from tests.management.inline_worker import InlineWorker
 from tests.protocols.amqp.dialogue import Gateway
 
@@ -55,6 +58,10 @@ STAGED_LIMIT = 20_000
 AT_ONCE_SIZE = 10_000
 SESSION_S = 600
 TRACE_LIMIT = 3000
+#: Depths of queues, if they are recorded.
+DEPTHS_INTERVAL_S = 10
+DEPTHS_AGE_MS = 7 * 86_400_000
+DEPTHS_SIZE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +86,9 @@ class Console:
     """A client of a gateway's API, by default with the user guest.
 
     With ``ends_turns``, each slice of long work is a separate turn. ``services`` are those of each virtual host. Rows
-    of Spark are ``staged`` in that directory, by default in a temporary one. With ``steps_singly``, each step of long
-    work takes a millisecond.
+    of Spark are ``staged`` in that directory, by default in a temporary one. The samples of ``statistics`` record the
+    depths of queues in ``depths``; the thread of their files is ``pool``. With ``steps_singly``, each step of long work
+    takes a millisecond.
     """
 
     prefix = "/api"
@@ -100,6 +108,7 @@ class Console:
         staged_limit: int = STAGED_LIMIT,
         batch_limit: int | None = None,
         steps_singly: bool = False,
+        depths: Path | None = None,
     ) -> None:
         self.archive = archive
         self.results = results
@@ -113,7 +122,19 @@ class Console:
         self.touch = self.gateway.end_turn if ends_turns else lambda: None
         broker = self.gateway.broker
         broker.directory.put_user(self._administrator())
-        self.statistics = Statistics(broker, self.clock.seconds)
+        self.pool = InlinePool()
+        self.depth_files = DepthFiles(
+            depths or Path("depths"),
+            2000 * DEPTHS_INTERVAL_S,
+            DEPTHS_AGE_MS,
+            DEPTHS_SIZE,
+            lambda call: call(),
+            self.pool,
+        )
+        self.depths = None if depths is None else DepthRecord(self.depth_files, broker.clock, DEPTHS_INTERVAL_S)
+        if self.depths is not None:
+            broker.events.subscribe(self.depths)
+        self.statistics = Statistics(broker, self.clock.seconds, depths=self.depths)
         self.pipeline = self._pipeline()
         self.context = ApiContext(
             broker=broker,
@@ -124,6 +145,8 @@ class Console:
             publish_addresses=self._publish_addresses(),
             pipeline=self.pipeline,
             trace_files=TraceFiles(broker, traces, TRACE_LIMIT),
+            depth_files=self.depth_files,
+            records_depths=self.depths is not None,
             login_sessions=LoginSessions(broker.directory, broker.clock, SESSION_S),
             touch=self.touch,
             addresses=lambda: {"amqp": ("127.0.0.1", 5672), "management": ("127.0.0.1", 15672)},

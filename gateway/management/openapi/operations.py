@@ -205,6 +205,7 @@ QUERIES: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/pipeline/<vhost>/stage"): "attempt:s part:i",
     ("GET", "/archive-files/<vhost>/list"): "source:s name:s since:i until:i after:s",
     ("GET", "/archive-files/<vhost>/part"): "source:s name:s file:s proof:s position:i size:i",
+    ("GET", "/queue-depths/<vhost>"): "at:i after:s",
     ("GET", "/trace-files/<name>"): "tail:i",
     ("GET", "/trace-files/node/<node>/<name>"): "tail:i",
     **dict.fromkeys((("POST", "/definitions-plan"), ("POST", "/definitions-plan/<vhost>")), "prune:b"),

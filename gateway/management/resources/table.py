@@ -32,6 +32,7 @@ from gateway.management.resources.messages import (
     explain,
     kept,
     message_traces,
+    queue_depths,
     traces,
     workbench,
 )
@@ -77,7 +78,7 @@ from gateway.management.resources.virtual_hosts import (
 _NOUNS: Final = (
     overview, whoami, cluster, cluster_name, nodes, definitions, definitions_plan, vhosts, vhost_limits, users,
     user_limits, permissions, topic_permissions, exchanges, queues, delayed, kept, deduplication, streams,
-    super_streams, archives, archive_files, bindings, connections, channels, consumers,
+    super_streams, archives, archive_files, queue_depths, bindings, connections, channels, consumers,
     policies, parameters, aliveness_test, health, feature_flags, mqtt, pipeline, pipeline_runs,
     pipeline_sink, one_node, store, shovels, federation_links, explain, message_traces, plugins, plugin_services,
     access_answers,

@@ -6,6 +6,7 @@ from typing import Final
 from gateway.kernel.queueing.queue_like import QueueLike, queues_with_news
 from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.depths.depth_record import DepthRecord
 from gateway.management.statistics.counts import (
     add,
     add_increase,
@@ -31,10 +32,11 @@ _STEP: Final = 256
 class QueueSamples:
     """Samples queues and exchanges. Owns their sums by virtual host, which follow those that changed.
 
-    ``disk`` sums up what queues read from and wrote to the store.
+    ``disk`` sums up what queues read from and wrote to the store. ``depths`` gets each queue that is read.
     """
 
-    def __init__(self, histories: Histories) -> None:
+    def __init__(self, histories: Histories, depths: DepthRecord | None = None) -> None:
+        self._depths = depths
         self._histories = histories
         self.disk: Counts = {"disk_reads": 0, "disk_writes": 0}
         self._sums: dict[str, Counts] = {}
@@ -117,6 +119,8 @@ class QueueSamples:
         add_increase(self.disk, before, counts)
         self._histories.record(key, counts)
         self._moving[key] = queue
+        if self._depths is not None:
+            self._depths.saw(queue)
 
     def _sampling_exchanges(self, vhost: VirtualHost) -> Iterator[None]:
         for number, exchange in enumerate(list(vhost.exchange_by_name.values()), 1):

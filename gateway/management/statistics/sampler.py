@@ -14,6 +14,7 @@ from gateway.kernel.broker.broker import Broker
 from gateway.kernel.events import Event
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.vhosts.virtual_host import VirtualHost
+from gateway.management.depths.depth_record import DepthRecord
 from gateway.management.statistics.counts import add, counts_by_name, message_counts, traffic_counts, vhost_counts
 from gateway.management.statistics.histories import Histories
 from gateway.management.statistics.history import Counts, History, Span, Trend
@@ -39,14 +40,18 @@ class Statistics:
 
     ``data`` is the directory whose free disk space is sampled. ``collections`` is the number of collections of the
     youngest generation at the last sample, ``queues_created`` and ``queues_deleted`` count queues since the start.
+    ``depths`` records the depths of the queues that are read.
     """
 
-    def __init__(self, broker: Broker, now_s: Callable[[], float], data: Path = Path()) -> None:
+    def __init__(
+        self, broker: Broker, now_s: Callable[[], float], data: Path = Path(), depths: DepthRecord | None = None
+    ) -> None:
         self._broker = broker
         self._now_s = now_s
         self._data = data
         self._histories = Histories()
-        self._queues = QueueSamples(self._histories)
+        self._depths = depths
+        self._queues = QueueSamples(self._histories, depths)
         self._peers = PeerSamples(self._histories)
         self._long = History()
         self._cleared_at_s = now_s()
@@ -72,8 +77,12 @@ class Statistics:
         histories = self._histories
         histories.begin(now_s)
         vhosts = list(self._broker.vhost_by_name.values())
+        if self._depths is not None:
+            self._depths.begin()
         for vhost in vhosts:
             yield from self._queues.sampling(vhost)
+        if self._depths is not None:
+            self._depths.end()
         yield from self._queues.updating_capacities()
         yield from self._peers.sampling(self._broker.connections)
         broker = self._departed_counts()

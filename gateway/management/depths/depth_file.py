@@ -1,0 +1,124 @@
+"""One file of depths: a SQLite database with the depth of all queues at its first sample, and the changes after it.
+
+So a file needs no other one, and old files are removed as a whole. A sample is one transaction: after a crash it is
+there as a whole or not at all.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from gateway.management.depths.depth_sample import Depth, DepthPage, DepthPlace, DepthSample
+
+#: Queues of one page.
+PAGE: Final = 500
+
+_TABLES: Final = (
+    "CREATE TABLE about (start_ms INTEGER, longest_ms INTEGER, closed_ms INTEGER)",
+    "CREATE TABLE samples (number INTEGER PRIMARY KEY, begun_ms INTEGER, ended_ms INTEGER)",
+    "CREATE INDEX ends ON samples (ended_ms)",
+    "CREATE TABLE queues (number INTEGER PRIMARY KEY, vhost TEXT, name TEXT, UNIQUE (vhost, name))",
+    "CREATE INDEX vhosts ON queues (vhost)",
+    "CREATE TABLE depths (queue INTEGER, sample INTEGER, incarnation INTEGER, ready INTEGER, unacknowledged INTEGER,"
+    " PRIMARY KEY (queue, sample)) WITHOUT ROWID",
+)
+
+_SAMPLE_AT: Final = "SELECT number, begun_ms, ended_ms FROM samples WHERE ended_ms <= ? ORDER BY ended_ms DESC LIMIT 1"
+
+_DEPTHS_AT: Final = """
+SELECT queues.number, queues.name, depths.incarnation, depths.ready, depths.unacknowledged
+FROM queues JOIN depths ON depths.queue = queues.number AND depths.sample = (
+    SELECT max(latest.sample) FROM depths AS latest WHERE latest.queue = queues.number AND latest.sample <= :sample
+)
+WHERE queues.vhost = :vhost AND queues.number > :queue
+ORDER BY queues.number LIMIT :most
+"""
+
+
+class DepthFile:
+    """A file that begins at ``start_ms``. All calls are on one thread. Owns its connection."""
+
+    def __init__(self, path: Path, start_ms: int) -> None:
+        """Open the file, or create it. :raises sqlite3.Error: if it cannot be opened."""
+        self.path = path
+        self.start_ms = start_ms
+        if not path.exists():
+            path.touch(mode=0o600)
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._samples = 0
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.path.stat().st_size
+
+    def create(self, longest_ms: int) -> None:
+        """Create the tables. An answer may be ``longest_ms`` older than the moment that it is for."""
+        for table in _TABLES:
+            self._connection.execute(table)
+        self._connection.execute("INSERT INTO about VALUES (?, ?, NULL)", (self.start_ms, longest_ms))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the statements of the block, or undo them if it fails."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._connection.rollback()
+            raise
+        self._connection.execute("COMMIT")
+
+    def add(self, sample: DepthSample) -> None:
+        """Add a sample. SQLite releases the interpreter during each row, so other threads are not held up."""
+        self._samples += 1
+        present = ((vhost, name) for (vhost, name), depth in sample.depths.items() if depth is not None)
+        self._connection.executemany("INSERT OR IGNORE INTO queues (vhost, name) VALUES (?, ?)", present)
+        gone = (None, None, None)
+        rows = ((self._samples, *(depth or gone), *key) for key, depth in sample.depths.items())
+        self._connection.executemany(
+            "INSERT INTO depths SELECT number, ?, ?, ?, ? FROM queues WHERE vhost = ? AND name = ?", rows
+        )
+        times = (self._samples, sample.begun_ms, sample.ended_ms)
+        self._connection.execute("INSERT INTO samples VALUES (?, ?, ?)", times)
+
+    def end(self, at_ms: int) -> None:
+        """Record that the broker stopped."""
+        self._connection.execute("UPDATE about SET closed_ms = ?", (at_ms,))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    # Reading
+
+    def place_at(self, moment_ms: int) -> DepthPlace | None:
+        """Return the last sample that had ended at a moment; ``None`` without one, as after a crash in the first."""
+        if not self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'samples'").fetchone()[0]:
+            return None
+        with closing(self._connection.execute(_SAMPLE_AT, (moment_ms,))) as found:
+            sample = found.fetchone()
+        return None if sample is None else DepthPlace(self.start_ms, sample[0])
+
+    def answers(self, place: DepthPlace, moment_ms: int) -> bool:
+        """Return whether a sample is recent enough for a moment, at which the broker had not stopped."""
+        longest_ms, closed_ms = self._connection.execute("SELECT longest_ms, closed_ms FROM about").fetchone()
+        _, ended_ms = self._times(place)
+        return moment_ms - ended_ms <= longest_ms and (closed_ms is None or moment_ms < closed_ms)
+
+    def page(self, place: DepthPlace, vhost: str) -> DepthPage:
+        """Return the next queues of a virtual host after a place. :raises LookupError: if its sample does not exist."""
+        asked = {"vhost": vhost, "most": PAGE, **place._asdict()}
+        rows = self._connection.execute(_DEPTHS_AT, asked).fetchall()
+        depths = [(name, Depth(*depth)) for _, name, *depth in rows if depth[1] is not None]
+        after = place._replace(queue=rows[-1][0]) if len(rows) == PAGE else None
+        return DepthPage(*self._times(place), depths, after)
+
+    def _times(self, place: DepthPlace) -> tuple[int, int]:
+        times = self._connection.execute("SELECT begun_ms, ended_ms FROM samples WHERE number = ?", (place.sample,))
+        for begun_ms, ended_ms in times:
+            return begun_ms, ended_ms
+        raise LookupError(place)
