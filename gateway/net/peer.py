@@ -7,6 +7,7 @@ the protocol's part of listings.
 from collections.abc import Iterable
 from typing import Any, Final
 
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
@@ -42,6 +43,9 @@ MOST_RESTED: Final = 3600 * TICKS_PER_S
 
 #: The longest rest of a connection whose credentials expire, in ticks: a change of the wall clock is noticed after it.
 _MOST_RESTED_UNTIL_EXPIRY: Final = 60 * TICKS_PER_S
+
+#: Events that are written for debugging only: every health probe opens a connection, and the reason comes at the end.
+_DETAILS: Final = ("connection opened", "connection closing")
 
 #: Bytes that a client may send within one to two ticks and still count as one that sends little.
 _LIGHT_BYTES: Final = 32 * 1024
@@ -183,6 +187,7 @@ class PeerProtocol(Protocol):
         why = self._end_reason or reason.getErrorMessage()
         self._broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
+        write = self._log.debug if self._was_probe(reason) else self._log.info
         try:
             with self._broker.clock.background.acting.being(self.machine):
                 self.machine.lost()
@@ -191,7 +196,13 @@ class PeerProtocol(Protocol):
         self._turn.budget.take_pending()  # no other connection has to wait for what the end of this one causes
         self.io.detach()
         self._turn.touch()
-        self._log.info("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
+        write("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
+
+    def _was_probe(self, reason: Failure) -> bool:
+        """Return whether the peer closed the connection before it logged in, as a health probe does."""
+        if self.machine.phase is not Phase.ENTERING or self.user_name or self._end_reason:
+            return False
+        return reason.check(ConnectionDone, ConnectionLost) is not None
 
     # Called by the machine
 
@@ -199,7 +210,7 @@ class PeerProtocol(Protocol):
         """Log an event of this connection. The reason of its end is logged once, when it is closed."""
         if "reason" in details:
             self._end_reason = str(details["reason"])
-        write = self._log.debug if event == "connection closing" else self._log.info
+        write = self._log.debug if event in _DETAILS else self._log.info
         write(event, connection=self.name, **details)
 
     def opened(self) -> None:

@@ -1,8 +1,10 @@
-"""Log entries of connections: user, address, virtual host and reason of the end; never a password."""
+"""Log entries of connections: user, address, virtual host and reason of the end; never a password. Health probes have none."""
 
 import json
 import re
+import runpy
 import socket
+from pathlib import Path
 from typing import Any
 
 import pika
@@ -14,7 +16,13 @@ from tests.broker.conftest import Connect
 from tests.interop.amqp_clients.pika_client import parameters
 from tests.running import Gateway
 
+#: In the order of a connection. The first is for debugging.
 EVENTS = ("connection opened", "connection authenticated", "connection in use", "connection closed")
+
+#: The check of the container.
+HEALTHY = Path(__file__).parents[2] / "etc" / "container" / "healthy.py"
+LISTENERS = ("amqp", "mqtt", "stomp", "web_mqtt", "web_stomp", "management", "prometheus")
+FREE = tuple(f"{name}.port=0" for name in LISTENERS)
 
 
 def about(gateway: Gateway, connection: BlockingConnection) -> list[str]:
@@ -27,7 +35,7 @@ def about(gateway: Gateway, connection: BlockingConnection) -> list[str]:
 
 
 def test_each_step_of_a_connection_is_logged(gateway: Gateway, connect: Connect) -> None:
-    gateway.start()
+    gateway.start("log.level=debug")
     lines = about(gateway, connect())
     steps = [line for line in lines if any(event in line for event in EVENTS)]
     assert [next(event for event in EVENTS if event in line) for line in steps] == list(EVENTS)
@@ -36,7 +44,7 @@ def test_each_step_of_a_connection_is_logged(gateway: Gateway, connect: Connect)
 
 
 def test_json_lines_are_objects_with_the_same_fields(gateway: Gateway, connect: Connect) -> None:
-    gateway.start("log.format=json")
+    gateway.start("log.format=json", "log.level=debug")
     about(gateway, connect())
     entries: list[dict[str, Any]] = [json.loads(line) for line in gateway.log.splitlines()]
     by_event = {entry["event"]: entry for entry in entries}
@@ -84,3 +92,78 @@ def test_no_password_is_ever_written(gateway: Gateway, connect: Connect, tmp_pat
     gateway.stop()
     assert "Xy-secret" not in gateway.log
     assert "Xy-secret" not in gateway.output
+
+
+def probe(gateway: Gateway, listener: str) -> None:
+    """Connect and close, and wait until the gateway has closed its side."""
+    with socket.create_connection(gateway.addresses[listener], timeout=10) as peer:
+        peer.shutdown(socket.SHUT_WR)
+        while peer.recv(4096):
+            pass
+
+
+def failed_login(gateway: Gateway, connect: Connect) -> str:
+    """Log in with a wrong password; return the log after the gateway has handled it."""
+    with pytest.raises(AMQPConnectionError):
+        connect(credentials=pika.PlainCredentials("guest", "wrong"))
+    gateway.log_has("connection closed")
+    return gateway.log
+
+
+def test_probes_of_all_listeners_write_nothing(gateway: Gateway, connect: Connect) -> None:
+    gateway.start(*FREE)
+    before = gateway.log
+    for listener in LISTENERS:
+        probe(gateway, listener)
+    lines = failed_login(gateway, connect).removeprefix(before).splitlines()
+    events = [re.sub(r"^\S+ \S+ +\w+ (.*?)( \w+=.*)?$", r"\1", line) for line in lines]
+    assert events == ["authentication refused", "connection closed"]
+    assert "peer=127.0.0.1" in lines[0]
+    assert "connection=127.0.0.1:" in lines[1].replace('"', "")
+
+
+def test_the_check_of_the_container_writes_nothing(gateway: Gateway, connect: Connect) -> None:
+    """It begins a connection, so that it knows whether the broker serves clients."""
+    gateway.start()
+    before = gateway.log
+    fault = runpy.run_path(str(HEALTHY))["fault"]
+    host, port = gateway.addresses["amqp"]
+    assert fault(host, str(port)) == ""
+    assert failed_login(gateway, connect).removeprefix(before).count("connection closed") == 1
+
+
+def test_probes_are_written_for_debugging(gateway: Gateway) -> None:
+    gateway.start("log.level=debug")
+    probe(gateway, "amqp")
+    opened, closed = (gateway.log_has(event) for event in ("connection opened", "connection closed"))
+    assert " debug " in opened
+    assert " debug " in closed
+
+
+@pytest.mark.parametrize("listener", ["amqp", "mqtt", "stomp"])
+def test_a_client_that_does_not_log_in_is_written_with_its_address(gateway: Gateway, listener: str) -> None:
+    gateway.start(f"{listener}.port=0", f"{listener}.login_timeout_s=1")
+    with socket.create_connection(gateway.addresses[listener], timeout=10) as silent:
+        address = "{}:{}".format(*silent.getsockname())
+        line = gateway.log_has('reason="handshake timeout"')
+    assert "connection closed" in line
+    assert f"{address} -> " in line
+
+
+@pytest.mark.parametrize(
+    ("listener", "sent"),
+    [
+        ("amqp", b"GET / HTTP/1.1\r\n\r\n"),
+        ("mqtt", b"\x00\x00"),
+        ("stomp", b"GET / HTTP/1.1\n\n\x00"),
+        ("mqtt", b"\x10\x18\x00\x04MQTT\x04\xc2\x00\x3c\x00\x01c\x00\x02no\x00\x05wrong"),
+        ("stomp", b"CONNECT\naccept-version:1.2\nhost:/\nlogin:no\npasscode:wrong\n\n\x00"),
+    ],
+    ids=["not AMQP", "not MQTT", "not STOMP", "MQTT", "STOMP"],
+)
+def test_a_client_that_is_refused_is_written_with_its_address(gateway: Gateway, listener: str, sent: bytes) -> None:
+    gateway.start(f"{listener}.port=0")
+    with socket.create_connection(gateway.addresses[listener], timeout=10) as peer:
+        address = "{}:{}".format(*peer.getsockname())
+        peer.sendall(sent)
+        assert f"{address} -> " in gateway.log_has("connection closed")

@@ -167,6 +167,18 @@ def test_an_old_version_of_tls_is_refused(gateway: Gateway, authority: Authority
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises((AMQPConnectionError, ssl.SSLError)):
         connected(gateway, context)
+    assert "unsupported protocol" in gateway.log_has("connection closed")
+
+
+def test_a_health_probe_without_tls_writes_nothing(gateway: Gateway, authority: Authority, settings: list[str]) -> None:
+    gateway.start(*settings)
+    with socket.create_connection(gateway.addresses["amqps"], timeout=8) as probe:
+        probe.shutdown(socket.SHUT_WR)
+        assert _all_from(probe) == b""
+    with connected(gateway, client_context(authority)):
+        pass
+    gateway.log_has("connection closed")
+    assert gateway.log.count("connection closed") == 1
 
 
 @pytest.mark.parametrize(
