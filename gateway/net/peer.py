@@ -187,7 +187,7 @@ class PeerProtocol(Protocol):
         why = self._end_reason or reason.getErrorMessage()
         self._broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
-        write = self._log.debug if self._was_probe(reason) else self._log.info
+        write = self._log.info if self._end_reason or not is_probe(self.machine, reason) else self._log.debug
         try:
             with self._broker.clock.background.acting.being(self.machine):
                 self.machine.lost()
@@ -197,12 +197,6 @@ class PeerProtocol(Protocol):
         self.io.detach()
         self._turn.touch()
         write("connection closed", connection=self.name, user=user, vhost=vhost, reason=why)
-
-    def _was_probe(self, reason: Failure) -> bool:
-        """Return whether the peer closed the connection before it logged in, as a health probe does."""
-        if self.machine.phase is not Phase.ENTERING or self.user_name or self._end_reason:
-            return False
-        return reason.check(ConnectionDone, ConnectionLost) is not None
 
     # Called by the machine
 
@@ -456,3 +450,9 @@ class PeerProtocol(Protocol):
         self.quiet = 0 if io.has_sent else self.quiet + 1
         self.silent = 0 if io.has_received or not io.is_reading else self.silent + 1
         io.has_received = io.has_sent = False
+
+
+def is_probe(machine: Machine, reason: Failure) -> bool:
+    """Return whether the peer closed the connection before it logged in, as a health probe does."""
+    is_at_begin = machine.phase is Phase.ENTERING and not machine.user_name
+    return is_at_begin and isinstance(reason.value, ConnectionDone | ConnectionLost)

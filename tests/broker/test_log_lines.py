@@ -1,4 +1,4 @@
-"""Log entries of connections: user, address, virtual host and reason of the end; never a password. Health probes have none."""
+"""Log entries of connections: user, address, virtual host and end; no password, no health probes."""
 
 import json
 import re
