@@ -67,10 +67,10 @@ class DepthFile:
         self._connection.execute("BEGIN")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
             self._connection.rollback()
             raise
-        self._connection.execute("COMMIT")
 
     def add(self, sample: DepthSample) -> None:
         """Add a sample. SQLite releases the interpreter during each row, so other threads are not held up."""

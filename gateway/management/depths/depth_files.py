@@ -97,7 +97,9 @@ class DepthFiles:
         if self._file is not None:
             self._file.close()
             self._file = None
-        start_ms = max((sample.begun_ms, *(start + 1 for start in self._starts())))
+        start_ms = sample.begun_ms
+        while self._path(start_ms).exists():
+            start_ms += 1
         file = DepthFile(self._path(start_ms), start_ms)
         try:
             with file.transaction():
@@ -146,14 +148,18 @@ class DepthFiles:
         return _Reading(DepthFile(self._path(start_ms), start_ms), is_shared=False)
 
     def _remove_old(self, now_ms: int) -> None:
-        """Remove files whose samples are all too old, and the oldest while all are too large; never the present one."""
+        """Remove files whose samples are all too old, and the oldest while all are too large.
+
+        Neither the last one, nor the present one, which is another if the clock was set back.
+        """
         starts = self._starts()
         total = sum(self._path(start_ms).stat().st_size for start_ms in starts)
         for start_ms, end_ms in pairwise(starts):
             if end_ms >= now_ms - self._max_age_ms and total <= self._max_size - self._max_size // _PART:
                 return
-            total -= self._path(start_ms).stat().st_size
-            self._path(start_ms).unlink()
+            if self._file is None or start_ms != self._file.start_ms:
+                total -= self._path(start_ms).stat().st_size
+                self._path(start_ms).unlink()
 
     def _starts(self) -> list[int]:
         """Return the starts of the files, in order; other files are not touched."""

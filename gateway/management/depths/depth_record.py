@@ -58,8 +58,10 @@ class DepthRecord:
         self._has_failed = False
 
     def begin(self) -> None:
-        """Begin a sample."""
-        self._begun_ms = max(self._clock.wall_ms(), self._ended_ms)
+        """Begin a sample. If the clock was set back, it is the first of a new file: times in a file never decrease."""
+        self._begun_ms = self._clock.wall_ms()
+        if self._begun_ms < self._ended_ms:
+            self._file_day = -1
 
     def saw(self, queue: CountedQueue) -> None:
         """Take the depth of a queue that may have changed since the sample before."""

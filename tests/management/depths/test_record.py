@@ -144,6 +144,19 @@ def test_after_an_error_of_the_disk_a_new_file_has_everything(
     assert broker.recorded(first_ms) == broker.recorded(failed_ms) == {"q": (0, 0)}
 
 
+def test_a_sample_that_cannot_be_committed_is_not_read(broker: RecordedBroker, tmp_path: Path) -> None:
+    broker.sample()
+    broker.declare("b")
+    reader = sqlite3.connect(next(tmp_path.glob("*.sqlite")))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM samples").fetchone() == (1,)  # a reader keeps a writer from its commit
+    broker.console.depth_files._file._connection.execute("PRAGMA busy_timeout = 0")  # type: ignore[union-attr]
+    failed_ms = broker.sample()
+    assert broker.recorded(failed_ms) == {"q": (0, 0)}
+    reader.close()
+    assert broker.recorded(broker.sample()) == {"q": (0, 0), "b": (0, 0)}
+
+
 def test_a_new_file_that_cannot_be_written_leaves_none(tmp_path: Path) -> None:
     blocked = tmp_path / "depths"
     blocked.write_text("a file instead of the directory")
@@ -191,6 +204,27 @@ def test_a_reset_of_the_statistics_in_a_sample_loses_nothing(broker: RecordedBro
     assert list(steps) == []
     assert broker.recorded(broker.now_ms) == {"q": (0, 0)}
     assert broker.recorded(broker.sample()) == {"q": (1, 0)}
+
+
+def test_a_clock_that_is_set_back_begins_a_new_file(broker: RecordedBroker, tmp_path: Path) -> None:
+    before_ms = broker.sample(3600)
+    broker.sample()
+    broker.publish("q", 1)
+    broker.clock.set_back(1800)
+    after_ms = broker.sample()
+    assert after_ms < before_ms
+    assert broker.recorded(after_ms - 1) is None
+    assert broker.recorded(after_ms) == {"q": (1, 0)}
+    assert broker.recorded(before_ms) == {"q": (0, 0)}, "the samples of before are kept"
+    broker.publish("q", 1)
+    assert broker.recorded(broker.sample()) == {"q": (2, 0)}
+    assert len(rows(tmp_path)) == 2
+
+
+def test_a_file_of_a_time_to_come_does_not_remove_the_present_one(broker: RecordedBroker, tmp_path: Path) -> None:
+    with (tmp_path / f"{broker.now_ms + 10**12}.sqlite").open("wb") as large:
+        large.truncate(2**21)
+    assert broker.recorded(broker.sample()) == {"q": (0, 0)}
 
 
 # Restarts
