@@ -26,7 +26,7 @@ gateway-broker ($version) unstable; urgency=medium
 
   * Release $version. The changes are in CHANGELOG.md of the source.
 
- -- The gateway developers <gateway-broker@example.org>  $(date --utc --rfc-email --date="@${SOURCE_DATE_EPOCH:-$(date +%s)}")
+ -- The gateway developers <maintainers@gateway-broker.invalid>  $(date --utc --rfc-email --date="@${SOURCE_DATE_EPOCH:-$(date +%s)}")
 END
 cd "$tree"
 GATEWAY_WHEEL=$wheel GATEWAY_CONSTRAINTS=$(realpath "$project/constraints.txt") \

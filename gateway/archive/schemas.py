@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.archive.targets import ICEBERG, iceberg_address
+from gateway.columnar.absent import has_arrow
 from gateway.columnar.tables.schema_files import SchemaFile, schema_files
 from gateway.config import Settings
 from gateway.kernel.errors import ConfigurationError
 from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
-WORKER: Final = "gateway.columnar.encoding.worker"
-"""The module that the worker process runs."""
-
 #: Longest time of the check. A catalogue that does not answer has limits of its own.
 _LONGEST_S: Final = 120.0
+
+
+def worker_module() -> str:
+    """Return the name of the module that the worker process runs."""
+    return "gateway.columnar.encoding.worker" if has_arrow() else "gateway.columnar.absent"
 
 
 def archive_schemas(settings: Settings) -> Mapping[str, SchemaFile]:
@@ -56,7 +59,7 @@ def _answer(request: Head) -> Head:
     """Return the answer of a worker to one request; empty if it died."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-m", WORKER],
+        [sys.executable, "-m", worker_module()],
         input=encode_frame(request),
         stdout=subprocess.PIPE,
         env=environment,

@@ -8,6 +8,7 @@ from gateway.archive.redaction import BodyRule
 from gateway.archive.schemas import archive_schemas
 from gateway.archive.stream_encoder import StreamEncoder
 from gateway.archive.targets import archive_target
+from gateway.columnar.absent import has_arrow
 from gateway.config import Settings
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.journal.changes import StreamSegment
@@ -35,7 +36,7 @@ class ArchiveService:
         self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
         redact = [BodyRule.parse(rule) for rule in settings.archive.redact]
         schemas = archive_schemas(settings)
-        broker.archive_context.tables = frozenset(schemas)
+        broker.archive_context.tables = frozenset(schemas) if has_arrow() else None
         target = archive_target(settings)
         self._filing = ArchiveWriter(broker, worker, target, touch, has_files=has_files, redact=redact, schemas=schemas)
 

@@ -80,6 +80,12 @@ def _has_exporter() -> bool:
 
 def _archive(settings: Settings) -> Iterator[str]:
     archive, usual = settings.archive, ArchiveSettings()
+    if find_spec("pyarrow") is None:
+        for name, vhost in settings.vhosts.items():
+            if vhost.trace_table:
+                yield f'vhosts."{name}".trace_table: needs the Python library pyarrow, which is not installed'
+        if settings.streams.encode == "sealed":
+            yield "streams.encode: needs the Python library pyarrow, which is not installed"
     if not _HEADERS.fullmatch(archive.catalog_properties.get_secret_value()):
         yield 'archive.catalog_properties: must have the form "name=value,name=value", or be ""'  # it is secret
     if archive.format != "iceberg":

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from gateway.access import LoginThrottle, PasswordVerifier
-from gateway.archive.schemas import WORKER
+from gateway.archive.schemas import worker_module
 from gateway.archive.service import ArchiveService
 from gateway.config import Settings
 from gateway.kernel.broker.recovery import Recovery
@@ -107,7 +107,7 @@ class NodeParts:
 
     def _build_records(self, settings: Settings) -> None:
         """Build the archives, the statistics, the depths and the trace files, which are files beside the store."""
-        self.worker = WorkerProcess(self.reactor, WORKER)
+        self.worker = WorkerProcess(self.reactor, worker_module())
         self.archive = ArchiveService(settings, self.broker, self.worker, self.turn.touch)
         self.depth_files = depth_files(settings, self.call_in_kernel)
         self.depths = depth_record(settings, self.depth_files, self.clock)

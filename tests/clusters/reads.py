@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from gateway.archive.schemas import WORKER
+from gateway.archive.schemas import worker_module
 from tests.clusters.gateway_cluster import ClusterNode
 from tests.waiting import wait_until
 
@@ -140,7 +140,7 @@ def answered_reads(node: ClusterNode) -> dict[str, int]:
 
 def encoding_ticks(node: ClusterNode) -> int:
     """Return the processor time of the process in which a node encodes messages, in ticks; 0 without one."""
-    return sum(_ticks(path) for path in _children(node.child.pid) if WORKER in (path / "cmdline").read_text())
+    return sum(_ticks(path) for path in _children(node.child.pid) if worker_module() in (path / "cmdline").read_text())
 
 
 def _children(pid: int) -> Iterator[Path]:

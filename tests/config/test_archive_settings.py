@@ -1,5 +1,6 @@
 """Settings of Iceberg tables: addresses, and refusals that begin with the key to change."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ def test_a_missing_library_is_one_line_that_says_what_to_install(monkeypatch: py
         ConfigurationError, match=r"^archive.format: needs pyiceberg: pip install 'gateway-broker\[archive\]'$"
     ):
         load(None, [ICEBERG])
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ('streams.encode="sealed"', "streams.encode"),
+        ('vhosts={"/" = {trace_table = true}}', 'vhosts."/".trace_table'),
+    ],
+)
+def test_without_pyarrow_what_needs_it_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str, key: str) -> None:
+    load(None, [setting])
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    with pytest.raises(
+        ConfigurationError, match=f"^{re.escape(key)}: needs the Python library pyarrow, which is not installed$"
+    ):
+        load(None, [setting])
 
 
 def test_the_default_is_the_directory_of_parquet_files() -> None:

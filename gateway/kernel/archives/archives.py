@@ -28,14 +28,14 @@ class ArchiveContext:
 
     ``on_sealed`` is called with each segment that is complete. ``blocked_publishers`` are the connections that publish
     faster than files are written. ``trace_rules`` are those of the traces in memory. ``tables`` are the names of the
-    typed tables that policies may select.
+    typed tables that policies may select, ``None`` where nothing can write tables.
     """
 
     rules: ArchiveRules = field(default_factory=ArchiveRules)
     trace_rules: TraceRules = field(default_factory=TraceRules)
     on_sealed: "Callable[[Archive, StreamSegment], None]" = lambda archive, segment: None
     blocked_publishers: BlockedPublishers = field(default_factory=BlockedPublishers)
-    tables: frozenset[str] = frozenset()
+    tables: frozenset[str] | None = frozenset()
 
 
 class Archives:

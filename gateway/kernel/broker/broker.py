@@ -34,7 +34,7 @@ from gateway.kernel.messages.message import HeaderFormat, Value
 from gateway.kernel.patterns import Compile
 from gateway.kernel.queueing.queue_like import QueueLike
 from gateway.kernel.settings.limits import VHOST_LIMITS, require_valid_limits
-from gateway.kernel.settings.policy_checks import require_valid_policy
+from gateway.kernel.settings.policy_checks import NO_ARCHIVES, require_valid_policy
 from gateway.kernel.settings.user_counters import UserTallies
 from gateway.kernel.traffic import VhostTraffic
 from gateway.kernel.vhosts.context import NodeContext
@@ -252,7 +252,10 @@ class Broker:
         """Start or stop recording the message events of a virtual host in its trace table.
 
         :raises NotAllowed: when it does not exist.
+        :raises PreconditionFailed: when nothing can write the table.
         """
+        if is_on and self.archive_context.tables is None:
+            raise PreconditionFailed(NO_ARCHIVES)
         self._update_record(replace(self.vhost(name).record, trace_table=is_on))
         vhost = self.vhost(name)
         if vhost.trace_table.is_on != is_on:

@@ -142,16 +142,27 @@ FEDERATION: Final = ("federation-upstream", "federation-upstream-set", "federati
 OPERATOR_KEYS: Final = frozenset(name for name, key in KEYS.items() if key.merge is not None)
 
 
+#: The reason for which an installation has no archives.
+NO_ARCHIVES: Final = "archives need the Python library pyarrow, which is not installed"
+
+
 def require_valid_policy(
-    record: PolicyRecord, compile_pattern: Compile, offered: OfferedSettings, archive_tables: Set[str] = frozenset()
+    record: PolicyRecord,
+    compile_pattern: Compile,
+    offered: OfferedSettings,
+    archive_tables: Set[str] | None = frozenset(),
 ) -> None:
     """Check a policy that may have keys of the plugins of its virtual host, and name one of the ``archive_tables``.
+
+    These are ``None`` where nothing can write archives.
 
     :raises PreconditionFailed: with RabbitMQ's error text.
     """
     require_usable_policy(record, compile_pattern)
+    if archive_tables is None and record.definition.get("archive") is True:
+        _refuse(NO_ARCHIVES)
     table = record.definition.get("archive-table")
-    if isinstance(table, str) and table not in archive_tables:
+    if isinstance(table, str) and table not in (archive_tables or ()):
         _refuse(f"no schema in archive.schemas describes the archive-table '{table}'")
     unknown = {}
     for key, value in record.definition.items():

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from twisted.internet.protocol import connectionDone
 
 from gateway.archive.copy_encoder import CopyEncoder
-from gateway.archive.schemas import WORKER
+from gateway.archive.schemas import worker_module
 from gateway.config import Settings
 from gateway.kernel.clock import Clock
 from gateway.management.cluster_state import COPY_READS, COPY_ROWS
@@ -47,7 +47,7 @@ class CopyAnswers:
         limits = http_limits(settings)
         self._clock = clock
         self._copies = copies
-        self._worker = WorkerProcess(reactor, WORKER)
+        self._worker = WorkerProcess(reactor, worker_module())
         self._max_reads = settings.pipeline.reads
         self._reads = CopyReads(
             settings.node,

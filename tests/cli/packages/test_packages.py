@@ -1,7 +1,6 @@
 """The source archive and the wheel: built without a checkout and without a compiler, installed, and used."""
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -14,27 +13,10 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[3]
+from tests.cli.packages.checkout import ROOT, copy_checkout
 
 #: Building and installing takes some ten seconds, on a loaded machine several times as long.
 pytestmark = pytest.mark.timeout(600)
-
-#: What a build reads; the tests run beside others that write into the checkout.
-SOURCES: Final = (
-    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"),
-    *(
-        "Makefile",
-        "constraints.txt",
-        "gateway",
-        "protocols",
-        "storage",
-        "plugins",
-        "pipeline",
-        "etc",
-        "docs",
-        "examples",
-    ),
-)
 
 #: Beside the packages in the wheel, below the prefix of the environment.
 BESIDE: Final = (
@@ -63,12 +45,7 @@ def run(command: Sequence[str | Path], place: Path, **environment: str) -> str:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source archive."""
     place = tmp_path_factory.mktemp("checkout")
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, place / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, place / name)
+    copy_checkout(place)
     build = "import sys; sys.path.insert(0, 'etc/packaging'); import gateway_build; gateway_build.build_sdist('dist')"
     run([sys.executable, "-c", build], place)
     return next((place / "dist").glob("*.tar.gz"))

@@ -440,6 +440,24 @@ def test_a_policy_selects_the_typed_table_of_messages_from_then_on() -> None:
     assert [(segment.first, segment.end) for _, segment in rig.sealed] == [(0, 1), (1, 2), (2, 3)], "one table each"
 
 
+def test_archives_that_nothing_can_write_are_refused_with_the_reason() -> None:
+    rig = ArchiveRig()
+    queue(rig)
+    rig.broker.kernel.archive_context.tables = None
+    for put in (
+        rig.put_policy,
+        lambda: rig.put_policy(typed("orders")),
+        lambda: rig.broker.kernel.trace_to_table("/", True),
+    ):
+        with pytest.raises(
+            PreconditionFailed, match="archives need the Python library pyarrow, which is not installed"
+        ):
+            put()
+    rig.put_policy(policy(archive=False))
+    rig.broker.kernel.trace_to_table("/", False)
+    assert list(rig.archives) == []
+
+
 def test_a_restart_keeps_the_typed_table_of_each_message() -> None:
     rig = ArchiveRig()
     rig.broker.kernel.archive_context.tables = frozenset({"orders"})
