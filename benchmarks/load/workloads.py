@@ -80,6 +80,7 @@ class Workload:
 
 #: Messages in flight: enough that neither side waits for the other.
 TRANSIENT: Final = 20_000
+LARGE: Final = 200
 #: Several queues share the window.
 PER_PAIR: Final = TRANSIENT // 4
 FANOUT: Final = TRANSIENT // 10
@@ -92,6 +93,7 @@ REQUIRED_TRANSIENT, REQUIRED_PERSISTENT, REQUIRED_ROUND_TRIP = 4.0, 3.0, 1.0
 WORKLOADS: Final = (
     Workload("auto-ack 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT),
     Workload("auto-ack 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT),
+    Workload("auto-ack 64 KiB", 65_536, LARGE, REQUIRED_TRANSIENT),
     Workload("ack each 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, ack_every=1),
     Workload("ack each 1 KiB", 1024, TRANSIENT, REQUIRED_TRANSIENT, ack_every=1),
     Workload("ack multiple 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, ack_every=BULK),

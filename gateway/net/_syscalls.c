@@ -16,10 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The most bytes that one call of `receive` returns, and the limit up to which they are copied from the spare buffer,
-   which is kept for the next call. More bytes are returned in the buffer itself, because a copy would cost more than a
-   new buffer. */
-#define MOST_BYTES (64 * 1024)
+/* The limit up to which received bytes are copied from the spare buffer, which is kept for the next call. More bytes are
+   returned in the buffer itself, because a copy would cost more than a new buffer. */
 #define FEW_BYTES (4 * 1024)
 
 /* The most events that one wait returns. */
@@ -42,21 +40,30 @@ has_arguments(const char *name, Py_ssize_t given, Py_ssize_t wanted)
 static PyObject *
 receive(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
 {
-    if (!has_arguments("receive", count, 1))
+    if (!has_arguments("receive", count, 2))
         return NULL;
     int descriptor = _PyLong_AsInt(arguments[0]);
     if (descriptor == -1 && PyErr_Occurred())
         return NULL;
-    if (spare == NULL && (spare = PyBytes_FromStringAndSize(NULL, MOST_BYTES)) == NULL)
+    Py_ssize_t most = PyLong_AsSsize_t(arguments[1]);
+    if (most == -1 && PyErr_Occurred())
         return NULL;
-    ssize_t size = recv(descriptor, PyBytes_AS_STRING(spare), MOST_BYTES, MSG_DONTWAIT);
+    if (most < 1) {
+        PyErr_SetString(PyExc_ValueError, "receive() takes a positive number of bytes");
+        return NULL;
+    }
+    if (spare != NULL && PyBytes_GET_SIZE(spare) < most)
+        Py_CLEAR(spare);
+    if (spare == NULL && (spare = PyBytes_FromStringAndSize(NULL, most)) == NULL)
+        return NULL;
+    ssize_t size = recv(descriptor, PyBytes_AS_STRING(spare), most, MSG_DONTWAIT);
     if (size < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     if (size <= FEW_BYTES)
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(spare), size);
     PyObject *data = spare;
     spare = NULL;
-    if (size < MOST_BYTES)
+    if (size < PyBytes_GET_SIZE(data))
         _PyBytes_Resize(&data, size); /* on failure sets it to NULL, and sets an error */
     return data;
 }

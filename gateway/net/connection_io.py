@@ -18,6 +18,12 @@ from gateway.net.turn import Turn, TurnParticipant
 
 _receive: Final = receive
 
+#: The bytes of a read: the most at first, and while many small messages arrive; and the most of all. Reads of large
+#: messages grow: with 512 KiB a message of 64 KiB takes 28 µs in all, with 64 KiB it takes 71, because each call of the
+#: system has costs of its own, and what is read at once is sent at once.
+FIRST_READ: Final = 64 * 1024
+LARGEST_READ: Final = 512 * 1024
+
 #: Bytes of input that count as one unit of work, as a power of two.
 _BYTES_A_UNIT: Final = 7
 
@@ -81,6 +87,7 @@ class ConnectionIO(TurnParticipant):
         "_is_source_read",
         "_journal",
         "_owner",
+        "_read_size",
         "_turn",
         "_unread",
         "has_leftover",
@@ -117,6 +124,7 @@ class ConnectionIO(TurnParticipant):
         self._is_pending = False
         self._is_source_read = True
         self._unread = b""
+        self._read_size = FIRST_READ
         self.has_leftover = False
         self.was_held = False
         self._descriptor = NO_DESCRIPTOR
@@ -158,8 +166,9 @@ class ConnectionIO(TurnParticipant):
         """Read once. Return Twisted's reason when the connection is over, otherwise ``None``."""
         if not self.is_reading or self.has_leftover or self._descriptor == NO_DESCRIPTOR:
             return None  # reading stopped after the socket was reported as ready
+        size = self._read_size
         try:
-            data = _receive(self._descriptor)
+            data = _receive(self._descriptor, size)
         except BlockingIOError:
             return None
         except OSError:
@@ -167,7 +176,19 @@ class ConnectionIO(TurnParticipant):
         if len(data) == 0:
             return CONNECTION_DONE
         self.take(data)
+        if len(data) == size or size > FIRST_READ:
+            self._adapt_read_size(len(data))
         return None
+
+    def _adapt_read_size(self, received: int) -> None:
+        """Read more at once while all that is read is handled in its turn, less once some of it is left over."""
+        size = self._read_size
+        if self.has_leftover:
+            self._read_size = FIRST_READ
+        elif received == size:
+            self._read_size = min(2 * size, LARGEST_READ)
+        elif received < size // 2:
+            self._read_size = max(size // 2, FIRST_READ)
 
     def take(self, data: bytes) -> None:
         """Pass received bytes to the machine."""

@@ -44,33 +44,31 @@ class SocketWriter:
         """Send ``pieces``, about ``size`` bytes together."""
         self.writes += 1
         if self._descriptor == NO_DESCRIPTOR or (self._is_behind and self._lags()):
-            self._hand_over(b"".join(pieces), 0)
+            self._hand_over(pieces)
             return
         try:
             if size > _GATHER_FROM_BYTES and 1 < len(pieces) < _GATHER_BELOW:
-                data, sent = b"", os.writev(self._descriptor, pieces)
+                sent = os.writev(self._descriptor, pieces)
                 whole = sum(map(len, pieces))
             else:
                 data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                pieces, whole = [data], len(data)
                 sent = _send(self._descriptor, data)
-                whole = len(data)
         except (BlockingIOError, InterruptedError):
-            self._hand_over(b"".join(pieces), 0)
+            self._hand_over(pieces)
         except OSError:
             self._transport.abortConnection()  # the peer is gone, and no read may notice it
         else:
-            if sent == whole:
-                self.octets += sent
-            else:
-                self._hand_over(data or b"".join(pieces), sent)
+            self.octets += sent
+            if sent < whole:
+                self._hand_over(_unsent(pieces, sent))
 
-    def _hand_over(self, data: bytes, sent: int) -> None:
-        """Pass the bytes that the socket did not take to the transport, which sends everything until its buffer is
-        empty.
-        """
+    def _hand_over(self, pieces: list[bytes]) -> None:
+        """Pass what the socket did not take to the transport, which sends everything until its buffer is empty."""
         self._is_behind = True
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.octets += len(data)
-        self._transport.write(memoryview(data)[sent:].tobytes() if sent else data)
+        self._transport.write(data)
 
     def _lags(self) -> bool:
         """Return whether the transport's buffer holds data."""
@@ -117,6 +115,15 @@ class SocketWriter:
 
     def stopProducing(self) -> None:
         """Do nothing: ``connectionLost`` reports the end."""
+
+
+def _unsent(pieces: list[bytes], sent: int) -> list[bytes]:
+    """Return the pieces after the first ``sent`` bytes."""
+    for index, piece in enumerate(pieces):
+        if sent < len(piece):
+            return [piece[sent:], *pieces[index + 1 :]]
+        sent -= len(piece)
+    return []
 
 
 def _descriptor_of(transport: Any) -> int:

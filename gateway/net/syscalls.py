@@ -17,18 +17,13 @@ try:
 except ImportError:  # run from source
     native = None  # type: ignore[assignment]
 
-#: The most bytes that one call of ``receive`` returns, and the most events that one ``Wait`` returns.
-MOST_BYTES: Final = 64 * 1024
+#: The most events that one ``Wait`` returns.
 MOST_EVENTS: Final = 128
 
 
-def _receive(descriptor: int) -> bytes:
-    return os.read(descriptor, MOST_BYTES)
-
-
-#: Read from a non-blocking socket, at most ``MOST_BYTES``; empty when the peer closed its side. Raises ``OSError``:
+#: Read from a non-blocking socket, at most as many bytes; empty when the peer closed its side. Raises ``OSError``:
 #: ``BlockingIOError`` when there is nothing yet, others when the connection is broken.
-receive: Final[Callable[[int], bytes]] = _receive if native is None else native.receive
+receive: Final[Callable[[int, int], bytes]] = os.read if native is None else native.receive
 
 #: Write to a non-blocking socket as much as it takes; return the number of bytes. Raises ``OSError`` likewise.
 send: Final[Callable[[int, bytes], int]] = os.write if native is None else native.send

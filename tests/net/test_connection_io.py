@@ -1,11 +1,13 @@
 """A ``ConnectionIO`` reads its socket once per event, and returns the reason when the connection is over."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
-from gateway.net.connection_io import ConnectionIO
+from gateway.net.connection_io import FIRST_READ, LARGEST_READ, ConnectionIO
 from gateway.net.outbox import Outbox
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
@@ -111,6 +113,57 @@ def test_nothing_is_read_while_leftover_input_waits_for_a_later_turn(io: Connect
     assert input_of(io) == b"done"
     assert io.read() is None
     assert input_of(io) == b"donelater"
+
+
+def filled(pair: Pair) -> int:
+    """Fill the socket; return the number of bytes."""
+    ours, theirs = pair
+    ours.setsockopt(SOL_SOCKET, SO_RCVBUF, 8 * LARGEST_READ)
+    theirs.setsockopt(SOL_SOCKET, SO_SNDBUF, 8 * LARGEST_READ)
+    theirs.setblocking(False)
+    size = 0
+    with suppress(BlockingIOError):
+        while size < 4 * FIRST_READ:
+            size += theirs.send(bytes(FIRST_READ))
+    return size
+
+
+def read_size(io: ConnectionIO) -> int:
+    """Read once; return the number of bytes."""
+    before = io.octets
+    assert io.read() is None
+    return io.octets - before
+
+
+def test_reads_grow_while_all_that_is_read_is_handled_in_its_turn(io: ConnectionIO, pair: Pair) -> None:
+    io.listen(pair[0].fileno())
+    assert filled(pair) >= 3 * FIRST_READ
+    assert (read_size(io), read_size(io)) == (FIRST_READ, 2 * FIRST_READ)
+
+
+def test_reads_shrink_after_little_arrived(io: ConnectionIO, pair: Pair) -> None:
+    io.listen(pair[0].fileno())
+    filled(pair)
+    assert (read_size(io), read_size(io)) == (FIRST_READ, 2 * FIRST_READ)
+    while read_size(io):
+        pass
+    for _ in range(2):
+        pair[1].send(b"a little")
+        assert read_size(io) == 8
+    filled(pair)
+    assert read_size(io) == FIRST_READ
+
+
+def test_reads_shrink_after_some_input_is_left_over(io: ConnectionIO, pair: Pair) -> None:
+    io.listen(pair[0].fileno())
+    io._read_size = LARGEST_READ
+    pair[1].send(b"work 2")
+    assert io.read() is None
+    assert io.has_leftover
+    while io.go_on():
+        pass
+    filled(pair)
+    assert read_size(io) == FIRST_READ
 
 
 def test_leftover_input_of_a_held_back_peer_waits_until_reading_resumes() -> None:

@@ -5,12 +5,13 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from math import inf
 from select import EPOLLIN, EPOLLOUT, epoll
 
 import pytest
 
-from gateway.net.syscalls import MOST_BYTES, receive, send, stopwatch, waiter
+from gateway.net.syscalls import receive, send, stopwatch, waiter
 from tests.net.pairs import Pair, connected
 
 
@@ -26,32 +27,50 @@ def poller() -> Iterator[epoll]:
         yield poller
 
 
-@pytest.mark.parametrize("size", [1, 300, 4095, 4096, 4097, MOST_BYTES - 1, MOST_BYTES])
+MOST = 64 * 1024
+
+
+@pytest.mark.parametrize("size", [1, 300, 4095, 4096, 4097, MOST - 1, MOST])
 def test_received_bytes_are_complete_and_unchanged_by_later_calls(pair: Pair, size: int) -> None:
     here, there = pair
     told = []
     for letter in (b"a", b"b"):
         there.sendall(letter * size)
-        told.append(receive(here.fileno()))
+        told.append(receive(here.fileno(), MOST))
     assert told == [b"a" * size, b"b" * size]
+
+
+@pytest.mark.parametrize("most", [(10, MOST), (MOST, 10), (MOST, 2 * MOST, MOST), (1, 5000, 4096, 1)])
+def test_each_call_has_a_limit_of_its_own(pair: Pair, most: tuple[int, ...]) -> None:
+    """Also if the buffer of the call before is smaller or larger."""
+    here, there = pair
+    data = os.urandom(sum(most))
+    threading.Thread(target=there.sendall, args=(data,), daemon=True).start()
+    told: list[bytes] = []
+    while len(b"".join(told)) < len(data):
+        limit = most[min(len(told), len(most) - 1)]
+        with suppress(BlockingIOError):
+            told.append(receive(here.fileno(), limit))
+            assert 0 < len(told[-1]) <= limit
+    assert b"".join(told) == data
 
 
 def test_one_call_receives_at_most_its_limit_and_the_next_one_the_rest(pair: Pair) -> None:
     here, there = pair
-    there.sendall(b"a" * MOST_BYTES + b"rest")
-    assert receive(here.fileno()) == b"a" * MOST_BYTES
-    assert receive(here.fileno()) == b"rest"
+    there.sendall(b"a" * MOST + b"rest")
+    assert receive(here.fileno(), MOST) == b"a" * MOST
+    assert receive(here.fileno(), MOST) == b"rest"
 
 
 def test_no_data_an_orderly_close_and_a_broken_connection_are_distinguished(pair: Pair) -> None:
     here, there = pair
     with pytest.raises(BlockingIOError):
-        receive(here.fileno())
+        receive(here.fileno(), MOST)
     here.send(b"never read")
     there.close()
     with pytest.raises(ConnectionResetError):
-        receive(here.fileno())
-    assert receive(here.fileno()) == b""
+        receive(here.fileno(), MOST)
+    assert receive(here.fileno(), MOST) == b""
 
 
 def test_a_send_returns_the_bytes_that_fit_the_socket_buffer(pair: Pair) -> None:
@@ -72,7 +91,9 @@ def test_sending_to_a_closed_peer_raises_an_error_without_a_signal(pair: Pair) -
         send(here.fileno(), b"are you there?")
 
 
-@pytest.mark.parametrize("call", [lambda: receive("1"), lambda: send(1, "text"), lambda: send(1), lambda: receive()])
+@pytest.mark.parametrize(
+    "call", [lambda: receive("1", 1), lambda: send(1, "text"), lambda: send(1), lambda: receive(1)]
+)
 def test_wrong_arguments_are_refused(call) -> None:  # type: ignore[no-untyped-def]  # calls that types forbid
     with pytest.raises(TypeError):
         call()
