@@ -5,10 +5,11 @@ there as a whole or not at all.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gateway.management.depths.depth_sample import Depth, DepthPage, DepthPlace, DepthSample
 
@@ -24,6 +25,20 @@ _TABLES: Final = (
     "CREATE TABLE depths (queue INTEGER, sample INTEGER, incarnation INTEGER, ready INTEGER, unacknowledged INTEGER,"
     " PRIMARY KEY (queue, sample)) WITHOUT ROWID",
 )
+
+_NEW_QUEUES: Final = "INSERT OR IGNORE INTO queues (vhost, name) VALUES {rows}"
+
+_NEW_DEPTHS: Final = """
+INSERT INTO depths SELECT queues.number, ?, given.column3, given.column4, given.column5
+FROM (VALUES {rows}) AS given
+CROSS JOIN queues ON queues.vhost = given.column1 AND queues.name = given.column2
+"""
+
+#: Rows that are added by one statement. SQLite runs without the interpreter lock, so larger statements hold up the
+#: event loop less; it takes at most 999 values.
+_ROWS: Final = 150
+
+_GONE: Final = (None, None, None)
 
 _SAMPLE_AT: Final = "SELECT number, begun_ms, ended_ms FROM samples WHERE ended_ms <= ? ORDER BY ended_ms DESC LIMIT 1"
 
@@ -73,17 +88,20 @@ class DepthFile:
             raise
 
     def add(self, sample: DepthSample) -> None:
-        """Add a sample. SQLite releases the interpreter during each row, so other threads are not held up."""
+        """Add a sample. The deletion of a queue that the file does not have is left out."""
         self._samples += 1
-        present = ((vhost, name) for (vhost, name), depth in sample.depths.items() if depth is not None)
-        self._connection.executemany("INSERT OR IGNORE INTO queues (vhost, name) VALUES (?, ?)", present)
-        gone = (None, None, None)
-        rows = ((self._samples, *(depth or gone), *key) for key, depth in sample.depths.items())
-        self._connection.executemany(
-            "INSERT INTO depths SELECT number, ?, ?, ?, ? FROM queues WHERE vhost = ? AND name = ?", rows
-        )
+        changes = iter(sample.depths.items())
+        while some := list(islice(changes, _ROWS)):
+            if present := [key for key, depth in some if depth is not None]:
+                self._insert(_NEW_QUEUES, present)
+            self._insert(_NEW_DEPTHS, [(*key, *(depth or _GONE)) for key, depth in some], self._samples)
         times = (self._samples, sample.begun_ms, sample.ended_ms)
         self._connection.execute("INSERT INTO samples VALUES (?, ?, ?)", times)
+
+    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]], *before: int) -> None:
+        """Add rows by one statement, with values that stand before them."""
+        row = f"({', '.join('?' * len(rows[0]))})"
+        self._connection.execute(statement.format(rows=", ".join([row] * len(rows))), (*before, *chain(*rows)))
 
     def end(self, at_ms: int) -> None:
         """Record that the broker stopped."""

@@ -106,6 +106,16 @@ def test_a_queue_that_does_not_change_is_written_once(broker: RecordedBroker, tm
     assert len(broker.recorded(broker.now_ms) or {}) == 1001
 
 
+def test_names_may_have_any_characters(broker: RecordedBroker) -> None:
+    names = ["a\0b", "a\0c", "ü😀", "'; --"]
+    for name in names:
+        broker.gateway.vhost.declare_queue(name)
+    moment_ms = broker.sample()
+    assert broker.recorded(moment_ms) == {"q": (0, 0), **dict.fromkeys(names, (0, 0))}
+    broker.gateway.vhost.delete_queue(broker.gateway.vhost.queue_by_name["a\0b"])
+    assert (broker.recorded(broker.sample()) or {}).keys() == {"q", *names} - {"a\0b"}
+
+
 def test_samples_that_are_not_due_are_not_written(broker: RecordedBroker) -> None:
     moment_ms = broker.sample()
     broker.publish("q", 1)
