@@ -16,7 +16,7 @@ _PREDECLARED: Final = frozenset(name for name, _, _ in PREDECLARED)
 
 
 class SilentChanges:
-    """What an import does to the queues, exchanges and bindings of a trial that it accepts."""
+    """Finds the accepted queues, exchanges and bindings of a trial that an import leaves out or changes."""
 
     def __init__(self, trial: ImportTrial) -> None:
         self._default_types = {text(each.fields, "name"): _default_type(each) for each in trial.entries("vhosts")}
