@@ -13,6 +13,7 @@ from benchmarks.load.drive import Stalled
 from benchmarks.load.figure import Figure
 from benchmarks.load.idle import Idleness, measure_idle
 from benchmarks.load.measurement import Measurement
+from benchmarks.load.mqtt.retaining import measure_retaining
 from benchmarks.load.overhead_limits import OverheadLimit
 from benchmarks.load.peers import Peer
 from benchmarks.load.processes import NotListening
@@ -37,6 +38,7 @@ RUN: Final[Mapping[Measure, Callable[[Broker, Workload, float], Measurement]]] =
     Measure.ROUND_TRIP: measure_round_trip,
     Measure.CONFIRM_ROUND_TRIP: measure_confirm_round_trip,
     Measure.ROUNDS: measure_rounds,
+    Measure.RETAINING: measure_retaining,
 }
 
 

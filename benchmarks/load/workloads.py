@@ -16,6 +16,7 @@ class Shape(Enum):
     FANOUT = "fanout 1 to 10"
     TOPIC = "topic, 1,000 bindings"
     HEADERS = "headers, 100 bindings of two headers"
+    OVERFLOW = "a full queue that dead-letters its head to another one"
 
 
 class Measure(Enum):
@@ -32,6 +33,8 @@ class Measure(Enum):
     #: All publishers send a window of messages, all subscribers receive them, then the next round: compares broker
     #: CPU per message.
     ROUNDS = "rounds"
+    #: A publisher retains a message in each of many new topics, a window at a time: compares broker CPU per message.
+    RETAINING = "retaining"
 
     @property
     def is_of_time(self) -> bool:
@@ -111,6 +114,15 @@ WORKLOADS: Final = (
         TRANSIENT,
         REQUIRED_TRANSIENT,
         shape=Shape.HEADERS,
+        correlated=True,
+    ),
+    Workload("overflow dead-lettered 100 B", 100, TRANSIENT, REQUIRED_TRANSIENT, shape=Shape.OVERFLOW),
+    Workload(
+        "overflow dead-lettered 100 B, correlated",
+        100,
+        TRANSIENT,
+        REQUIRED_TRANSIENT,
+        shape=Shape.OVERFLOW,
         correlated=True,
     ),
     Workload("persistent 100 B window 5000", 100, 5000, REQUIRED_PERSISTENT, BULK, confirms=True, persistent=True),

@@ -6,16 +6,15 @@ a time into each message, so a miss is cheap as well: the headers table is valid
 """
 
 import re
-from collections.abc import Collection, Mapping
 from typing import Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import PreconditionFailed
-from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Properties, Value
 from gateway.kernel.names import REPLY_TO
 from gateway_amqp.properties import decode_properties, encoded_property, scan_properties, splice_property
-from gateway_amqp.splices import EMPTY_TABLE, fields_of, with_array, with_fields, without_fields
-from gateway_amqp.tables import decode_table
+from gateway_amqp.splices import EMPTY_TABLE, fields_of, mentions, with_array, with_fields, without_fields
+from gateway_amqp.tables import decode_table, encode_table, sized
 
 MAX_SHARED: Final = 1024
 """Cached headers; when there are more, all are dropped, which costs less than a choice."""
@@ -50,19 +49,22 @@ class AmqpHeaderFormat:
         """Decode all properties. :raises MalformedField: when ``raw`` is not well formed."""
         return decode_properties(raw)
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
-        """Return ``raw`` with some headers set and others removed; the bytes of the rest are unchanged."""
-        table = encoded_property(raw, "headers") or EMPTY_TABLE
-        if without:
-            table = without_fields(table, without)
-        deaths = headers.get("x-death")
-        if isinstance(deaths, list):  # a client may have sent a longer list than ours
-            table = with_array(table, "x-death", deaths)
-            headers = {name: value for name, value in headers.items() if name != "x-death"}
-        raw = splice_property(raw, "headers", with_fields(table, headers))
-        return splice_property(raw, "expiration", b"") if drops_expiration else raw
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
+        """Return ``raw`` as edited; the bytes of the rest are unchanged."""
+        table = encoded_property(raw, "headers")
+        if not table or table == EMPTY_TABLE or not mentions(table, (*edit.headers, *edit.without)):
+            table = sized(table[4:] + self._fields(edit))  # most messages: what is set was encoded for the one before
+        else:
+            table = _replaced(table, edit)
+        raw = splice_property(raw, "headers", table)
+        return splice_property(raw, "expiration", b"") if edit.drops_expiration else raw
+
+    def _fields(self, edit: HeaderEdit) -> bytes:
+        """Return the headers that an edit sets as the fields of a table."""
+        fields = edit.encoded.get(self.name)
+        if fields is None:
+            fields = edit.encoded[self.name] = encode_table(edit.headers)[4:]
+        return fields
 
     def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
         """Return ``raw`` with this timestamp; the bytes of the rest are unchanged."""
@@ -123,6 +125,18 @@ def _as_erlang(text: str) -> str:
         return str(list(text.encode())).replace(" ", "")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _replaced(table: bytes, edit: HeaderEdit) -> bytes:
+    """Return an edited table that has fields of these names."""
+    if edit.without:
+        table = without_fields(table, edit.without)
+    headers = edit.headers
+    deaths = headers.get("x-death")
+    if isinstance(deaths, list):  # a client may have sent a longer list than ours
+        table = with_array(table, "x-death", deaths)
+        headers = {name: value for name, value in headers.items() if name != "x-death"}
+    return with_fields(table, headers)
 
 
 def _address(header: Header, table: bytes) -> None:

@@ -153,6 +153,8 @@ def splice_property(raw: bytes, name: str, encoded: bytes) -> bytes:
     The bytes of the other properties are unchanged. ``raw`` is that of a header, so it is valid.
     """
     known, flags, position, end = _located(raw, name)
+    if position == end and not encoded:
+        return raw
     changed = flags | known.flag if encoded else flags & ~known.flag
     return _FLAGS.pack(changed) + raw[2:position] + encoded + raw[end:]
 

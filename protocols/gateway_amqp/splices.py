@@ -70,6 +70,14 @@ def without_fields(table: bytes, names: Collection[str]) -> bytes:
     return sized(kept)
 
 
+def mentions(table: bytes, names: Collection[str]) -> bool:
+    """Return whether a field of the table may have one of these names: their bytes are in it."""
+    for name in names:  # noqa: SIM110 - a generator would double the cost
+        if encode_short_text(name) in table:
+            return True
+    return False
+
+
 def with_field(table: bytes, name: str, value: Value) -> bytes:
     """Return the encoded table with this field last, instead of any of its name; other fields keep their bytes."""
     return with_fields(table, {name: value})

@@ -4,12 +4,12 @@ The stored form is: header lines with the escapes of STOMP 1.2, each with its ne
 contains, and the headers that the broker added (:func:`gateway.kernel.messages.values.dumps`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from gateway.kernel.caches import remember
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
 from gateway_stomp.translate import (
     NEVER_REPEATED,
@@ -95,15 +95,13 @@ class StompHeaderFormat:
         lines, _, added = raw.partition(_NUL)
         return properties_of(headers_in(lines), _added(added))
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
-        """Return the bytes with these headers and the expiration replaced."""
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
+        """Return the bytes as edited."""
         lines, _, added = raw.partition(_NUL)
-        replaced = {*without, *headers} | ({"expiration"} if drops_expiration else set())
+        replaced = {*edit.without, *edit.headers} | ({"expiration"} if edit.drops_expiration else set())
         unchanged = {name: value for name, value in headers_in(lines).items() if name not in replaced}
         kept = {name: value for name, value in _added(added).items() if name not in replaced}
-        added_now = kept | dict(headers)
+        added_now = kept | dict(edit.headers)
         return written(unchanged) + (_NUL + dumps(added_now) if added_now else b"")
 
     def stamped(self, raw: bytes, timestamp_s: int) -> bytes:

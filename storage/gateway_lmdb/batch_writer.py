@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import lmdb
 
+from gateway.kernel.journal.changes import Put
 from gateway.kernel.journal.entity_codec import encode_entity
 from gateway.kernel.messages.contents import ContentWriter
 from gateway_lmdb.batch import Batch, TableBatch
@@ -35,11 +36,7 @@ class BatchWriter:
         tables = self._tables
         for aside in batch.asides:
             set_aside(transaction, tables, aside)
-        for key, put in batch.entities.items():
-            if put is None:
-                transaction.delete(key, db=tables.entities)
-            else:
-                transaction.put(key, put.record or encode_entity(put.entity), db=tables.entities)
+        self._write_entities(transaction, batch.entities)
         self._write_table(transaction, tables.contents, batch.contents, self._encode_content)
         self._write_table(transaction, tables.spilled, batch.spilled, self._encode_content)
         self._write_table(transaction, tables.enqueued, batch.enqueued, encode_enqueued)
@@ -50,6 +47,18 @@ class BatchWriter:
     def committed(self) -> None:
         """Update the state after the transaction of the last batch is committed."""
         self._streams.committed()
+
+    def _write_entities(self, transaction: Transaction, entities: dict[bytes, Put | None]) -> None:
+        """Delete and put in key order: what follows in the table is found from the place of the one before."""
+        table = self._tables.entities
+        put_keys = []
+        for key in sorted(entities):
+            if entities[key] is None:
+                transaction.delete(key, db=table)
+            else:
+                put_keys.append(key)
+        with transaction.cursor(table) as cursor:
+            cursor.putmulti(_encoded_entities(put_keys, entities))
 
     def _write_table(
         self, transaction: Transaction, table: lmdb._Database, batch: TableBatch[T], encode: Callable[[T], bytes]
@@ -67,6 +76,14 @@ class BatchWriter:
             records = batch.puts
             cursor.putmulti(_encoded(rising[:old], records, encode))
             cursor.putmulti(_encoded(rising[old:], records, encode), append=True)
+
+
+def _encoded_entities(keys: list[bytes], entities: dict[bytes, Put | None]) -> Iterable[tuple[bytes, bytes]]:
+    """Encode one entity at a time, as ``_encoded`` does, unless that is done."""
+    for key in keys:
+        put = entities[key]
+        assert put is not None
+        yield key, put.record or encode_entity(put.entity)
 
 
 def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> Iterable[tuple[bytes, bytes]]:

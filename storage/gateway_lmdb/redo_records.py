@@ -10,6 +10,7 @@ from struct import Struct, error
 from typing import Final, TypeVar
 
 from gateway.kernel.errors import StorageError
+from gateway.kernel.journal.changes import Put
 from gateway.kernel.journal.entity_codec import encode_entity
 from gateway.kernel.messages.message import Message
 from gateway_lmdb.batch import Batch, TableBatch
@@ -42,7 +43,10 @@ def encode_batch(batch: Batch, encode_content: Callable[[Message], bytes]) -> by
         if put is None:
             parts += (_pack(_DELETE | _ENTITIES, len(key), 0), key)
         else:
-            record = put.record or encode_entity(put.entity)
+            record = put.record
+            if not record:
+                record = encode_entity(put.entity)
+                batch.entities[key] = Put(put.entity, record)  # encoded for the tables as well
             parts += (_pack(_ENTITIES, len(key), len(record)), key, record)
     _add_table(parts, _CONTENTS, batch.contents, encode_content)
     _add_table(parts, _ENQUEUED, batch.enqueued, encode_enqueued)

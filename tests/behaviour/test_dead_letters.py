@@ -110,6 +110,29 @@ def test_r107_each_reason_has_its_own_entry(scenario: Scenario) -> None:
     assert scenario.get("r").died == [("q", "rejected", 2), ("r", "expired", 1)]
 
 
+def test_messages_that_die_in_one_turn_keep_what_is_their_own() -> None:
+    scenario = Scenario(AmqpClient)
+    scenario.queue("dead")
+    scenario.queue("q", TO_DEAD)
+    scenario.exchange("x", "fanout", "q")
+    scenario.publish(b"1", headers={"n": "1"})
+    scenario.publish(b"2", headers={"n": "2"})
+    scenario.publish(b"3", exchange="x", to="k", headers={"n": "3"})
+    scenario.publish(b"4", expiration="60000")
+    scenario.publish(b"5", headers={"x-death": "forged", "x-first-death-queue": "forged"})
+    scenario.publish(b"6", headers={"n": "6"})
+    scenario.publish(b"7")
+    scenario.policy({"max-length": 0}, pattern="^q$")
+    letters = scenario.drain("dead")
+    assert [letter.body for letter in letters] == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+    assert [letter.headers.get("n") for letter in letters] == ["1", "2", "3", None, None, "6", None]
+    assert [letter.died for letter in letters] == [[("q", "maxlen", 1)]] * 7
+    assert [letter.deaths[0]["exchange"] for letter in letters] == ["", "", "x", "", "", "", ""]
+    assert [letter.deaths[0]["routing-keys"] for letter in letters] == [["q"], ["q"], ["k"], ["q"], ["q"], ["q"], ["q"]]
+    assert ["original-expiration" in letter.deaths[0] for letter in letters] == [number == 4 for number in range(1, 8)]
+    assert [letter.headers["x-first-death-queue"] for letter in letters] == ["q"] * 7
+
+
 def test_r110_first_and_last_death_are_in_the_headers(scenario: Scenario) -> None:
     scenario.queue("q", {"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "r"})
     scenario.queue("r", {**TO_DEAD, "x-message-ttl": 10})

@@ -257,6 +257,7 @@ def test_the_source_of_a_retry_may_be_deleted_meanwhile(retrying: MemoryBroker) 
     assert not restarted.store.held_ids
 
 
+@pytest.mark.source
 def test_a_letter_is_kept_if_an_exception_interrupts_its_retry(
     retrying: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

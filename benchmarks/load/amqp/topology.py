@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from benchmarks.load.amqp import wire
 from benchmarks.load.amqp.client import Client
 from benchmarks.load.workloads import Shape, Workload
 
@@ -14,6 +15,9 @@ TOPIC_QUEUES: Final = 10
 FANOUT_QUEUES: Final = 10
 PAIRS: Final = 4
 HEADERS_BINDINGS: Final = 100
+
+#: The messages that a full queue holds.
+FULL: Final = 100
 
 #: Every measurement uses new names, so that nothing cached for a name helps the next one.
 _serial = count(1)
@@ -49,6 +53,9 @@ def topology(client: Client, workload: Workload) -> Iterator[Sequence[Route]]:
         case Shape.HEADERS:
             queues, exchange = _queues(client, workload, prefix, TOPIC_QUEUES), prefix
             routes = [_headers(client, exchange, queues)]
+        case Shape.OVERFLOW:
+            queues, exchange = _full_queue(client, workload, prefix), ""
+            routes = [Route("", queues[0], queues[1:])]
     yield routes
     for queue in queues:
         client.delete_queue(queue)
@@ -91,3 +98,16 @@ def _headers(client: Client, exchange: str, queues: Sequence[str]) -> Route:
         client.bind_queue(queues[number % len(queues)], exchange, "", arguments)
     matched = HEADERS_BINDINGS // 2
     return Route(exchange, "", [queues[matched % len(queues)]], wanted[matched])
+
+
+def _full_queue(client: Client, workload: Workload, prefix: str) -> Sequence[str]:
+    """Declare a queue that holds as many messages as it may, and the one that gets its dead letters."""
+    full, dead = f"{prefix}.full", f"{prefix}.dead"
+    letters = {"x-max-length": FULL, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+    client.declare_queue(full, durable=workload.persistent, arguments=letters)
+    client.declare_queue(dead, durable=workload.persistent)
+    correlation_id = f"{0:012}" if workload.correlated else None  # as large as those of the workload
+    body = bytes(workload.body_bytes)
+    message = wire.publish("", full, body, persistent=workload.persistent, correlation_id=correlation_id)
+    client.socket.sendall(message * FULL)
+    return full, dead

@@ -42,10 +42,10 @@ def subscribe(topic_filter: str, qos: int) -> bytes:
     return packet(SUBSCRIBE, b"\x00\x01" + string(topic_filter.encode()) + bytes([qos]))
 
 
-def publish(topic: str, body: bytes, qos: int, packet_id: int = 0) -> bytes:
+def publish(topic: str, body: bytes, qos: int, packet_id: int = 0, *, is_retained: bool = False) -> bytes:
     """Build one PUBLISH; only QoS 1 and 2 have a packet identifier."""
     identifier = struct.pack(">H", packet_id) if qos else b""
-    return packet(PUBLISH | qos << 1, string(topic.encode()) + identifier + body)
+    return packet(PUBLISH | qos << 1 | is_retained, string(topic.encode()) + identifier + body)
 
 
 def identifier_at(topic: str, body: bytes, qos: int) -> int:

@@ -6,6 +6,8 @@ from benchmarks.load.workloads import MQTT, Measure, Workload
 
 #: The required ratio: at most the peer's CPU per delivery.
 REQUIRED: Final = 1.0
+#: Storing retained messages: at most 1.5 times the CPU of a peer that writes nothing to the disk.
+REQUIRED_RETAINED: Final = 1 / 1.5
 BODY_BYTES: Final = 100
 CROWD: Final = 1_000
 
@@ -36,4 +38,13 @@ WORKLOADS: Final = (
         for window in (batch, 1)
     ),
     *(_workload(2, 1, 1, window) for window in (100, 1)),
+    Workload(
+        "mqtt QoS 1, retained in 10,000 topics",
+        BODY_BYTES,
+        500,
+        REQUIRED_RETAINED,
+        measure=Measure.RETAINING,
+        protocol=MQTT,
+        qos=1,
+    ),
 )

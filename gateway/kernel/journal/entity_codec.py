@@ -50,7 +50,7 @@ def require_writable(table: Mapping[str, Value]) -> None:
 
 def encode_entity(entity: Entity) -> bytes:
     """Return the record of an entity."""
-    return _HEAD.pack(ENTITY_VERSION, entity.version) + values.dumps(entity.to_fields())
+    return _HEAD.pack(ENTITY_VERSION, entity.version) + entity.encoded()
 
 
 def decode_entity(kind: str, record: bytes) -> Entity:

@@ -1,11 +1,10 @@
 """Changes from stored contents, for another store: the headers stay bytes, and are not decoded."""
 
-from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from gateway.kernel.journal.changes import Appended, Stored
 from gateway.kernel.messages.contents import decode_content
-from gateway.kernel.messages.message import Header, Message, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Message, Properties
 from gateway.kernel.messages.stored_message import StoredMessage
 
 
@@ -23,9 +22,7 @@ class StoredFormat:
         """Not available."""
         raise NotImplementedError("the header of a stored content is not read")
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
         """Not available."""
         raise NotImplementedError("the header of a stored content is not edited")
 

@@ -47,6 +47,24 @@ class Properties:
     cluster_id: str | None = None
 
 
+class HeaderEdit:
+    """An edit of headers: some ``headers`` set, others removed and, on request, no expiration.
+
+    One edit may be made in many headers, so what it has must not change. A format keeps what it encodes for that in
+    ``encoded``, by its name.
+    """
+
+    __slots__ = ("drops_expiration", "encoded", "headers", "without")
+
+    def __init__(
+        self, headers: Mapping[str, Value], without: Collection[str] = (), *, drops_expiration: bool = False
+    ) -> None:
+        self.headers = headers
+        self.without = without
+        self.drops_expiration = drops_expiration
+        self.encoded: dict[str, bytes] = {}
+
+
 class HeaderFormat(Protocol):
     """The encoding of message properties by one protocol.
 
@@ -66,13 +84,8 @@ class HeaderFormat(Protocol):
         """Decode all properties. :raises ProtocolViolation: if ``raw`` is malformed."""
         ...
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
-        """Return ``raw`` with some headers set, others removed and, on request, no expiration.
-
-        All other values keep their value and their protocol's type.
-        """
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
+        """Return ``raw`` as edited. All other values keep their value and their protocol's type."""
         ...
 
     def stamped(self, raw: bytes, timestamp_s: int) -> bytes:
@@ -139,10 +152,14 @@ class Header:
         self, headers: Mapping[str, Value], *, without: Collection[str] = (), drops_expiration: bool = False
     ) -> "Header":
         """Return a copy with some headers set, others removed and, on request, no expiration."""
-        expiration_ms = None if drops_expiration else self.expiration_ms
-        edited = self._copy(self.format.edited(self.raw, headers, without, drops_expiration), expiration_ms)
+        return self.after(HeaderEdit(headers, without, drops_expiration=drops_expiration))
+
+    def after(self, edit: HeaderEdit) -> "Header":
+        """Return a copy as edited."""
+        expiration_ms = None if edit.drops_expiration else self.expiration_ms
+        edited = self._copy(self.format.edited(self.raw, edit), expiration_ms)
         if self.stored_raw is not self.raw:
-            edited.stored_raw = self.format.edited(self.stored_raw, headers, without, drops_expiration)
+            edited.stored_raw = self.format.edited(self.stored_raw, edit)
         return edited
 
     def stamped(self, timestamp_s: int) -> "Header":

@@ -1,13 +1,13 @@
 """The header format of messages published by the broker itself: a table of properties."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from gateway.kernel.errors import ProtocolViolation
-from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
 
 
@@ -28,7 +28,7 @@ class NativeFormat:
         headers = properties.headers
         header = Header(
             self,
-            raw if "BCC" not in headers else self.edited(raw, {}, ("BCC",), False),
+            raw if "BCC" not in headers else self.edited(raw, HeaderEdit({}, ("BCC",))),
             is_persistent=properties.delivery_mode == 2,
             priority=properties.priority or 0,
             expiration_ms=None if expiration is None else int(expiration),
@@ -46,16 +46,15 @@ class NativeFormat:
                 raise _damaged(f"a {name} of type {type(table[name]).__name__}")
         return properties
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
-        """Return the bytes with some headers set, others removed and, on request, no expiration."""
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
+        """Return the bytes as edited."""
         table = _fields(raw)
         earlier = table["headers"]
         if not isinstance(earlier, dict):
             raise _damaged("headers that are no table")
-        table["headers"] = {name: value for name, value in earlier.items() if name not in without} | dict(headers)
-        if drops_expiration:
+        kept = {name: value for name, value in earlier.items() if name not in edit.without}
+        table["headers"] = kept | dict(edit.headers)
+        if edit.drops_expiration:
             table["expiration"] = None
         return dumps(table)
 

@@ -32,7 +32,7 @@ class Drops:
 
     def discard(self, entry: "QueuedMessage", reason: "DeathReason") -> None:
         """Drop a message that was taken from the queue: now, or in a later turn if a feature needs that."""
-        self._counters.count_drop(reason.value)
+        self._counters.count_drop(reason.wire_name)
         features = self.features
         if features.postponing and (postpone := features.postponer(entry.message)) is not None:
             postpone(partial(self._discard_now, entry, reason))
@@ -53,12 +53,12 @@ class Drops:
 
     def drop_arriving(self, message: "Message", reason: "DeathReason") -> None:
         """Drop a message that the queue did not take in, though its publisher counts on it."""
-        self._counters.count_drop(reason.value)
+        self._counters.count_drop(reason.wire_name)
         self.features.kept_out(message, reason)
 
     def drop_refused(self, message: "Message", reason: "DeathReason") -> None:
         """Drop a message that was refused, now or in a later turn: its publisher does not count on it."""
-        self._counters.count_drop(reason.value)
+        self._counters.count_drop(reason.wire_name)
         postpone = self.features.postponer(message) or _now
         postpone(partial(self._report_dropped, message, reason))
 

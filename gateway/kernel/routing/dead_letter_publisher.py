@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.kernel.archives.departures import TracedPlace
 from gateway.kernel.events import Event
-from gateway.kernel.messages.death_records import DeathReason, deaths_of, is_cycle
+from gateway.kernel.messages.death_records import REJECTED, DeathReason, is_cycle
 from gateway.kernel.routing.exchange import MOST_QUEUES
 from gateway.kernel.routing.postponed_drops import Drop, PostponedDrops
 from gateway.kernel.routing.sliced_fanout import SlicedFanout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OnOffered: TypeAlias = "Callable[[Collection[ConsumedQueue] | None], None]"
 """Called after a dead letter was offered: with the queues that have it, or with ``None`` if no queue lacks it."""
 
-_Letter: TypeAlias = "tuple[Message, DeathReason, Collection[ConsumedQueue], OnOffered | None]"
+_Letter: TypeAlias = "tuple[Message, DeathReason, list[Value], Collection[ConsumedQueue], OnOffered | None]"
 
 #: Offers of dead letters to queues in one turn; further drops wait. Each takes one to four microseconds.
 _MOST_OFFERS: Final = 1024
@@ -133,19 +133,22 @@ class DeadLetters:
         self,
         letter: "Message",
         reason: DeathReason,
+        deaths: "list[Value]",
         takers: "Collection[ConsumedQueue]" = (),
         on_offered: "OnOffered | None" = None,
     ) -> None:
         """Publish a dead letter, after those that are being published.
 
-        ``takers`` are queues that already have it. A queue lacks it if it rejected it; so does the broker if its
-        exchange does not exist, or if it has no route.
+        ``deaths`` are those that its headers show, which are not decoded for that. ``takers`` are queues that already
+        have it. A queue lacks it if it rejected it; so does the broker if its exchange does not exist, or if it has no
+        route.
         """
-        self._waiting.append((letter, reason, takers, on_offered))
         if self._is_publishing:
+            self._waiting.append((letter, reason, deaths, takers, on_offered))
             return
         self._is_publishing = True
         try:
+            self._route(letter, reason, deaths, takers, on_offered)
             while self._waiting:
                 self._route(*self._waiting.popleft())
         finally:
@@ -155,6 +158,7 @@ class DeadLetters:
         self,
         letter: "Message",
         reason: DeathReason,
+        deaths: "list[Value]",
         takers: "Collection[ConsumedQueue]",
         on_offered: "OnOffered | None",
     ) -> None:
@@ -163,13 +167,18 @@ class DeadLetters:
             if on_offered is not None:
                 on_offered(takers)
             return
-        deaths = self._deaths(letter, reason)
+        causes = self._causes(letter, reason, deaths)
         route = self._router.route(exchange, letter)
         route.count += 1
-        have_it, is_complete = _as_set(takers), True
         self._journal.budget.work += len(route.queues)
+        if on_offered is None and not takers:  # most letters: no record of the queues that have it is needed
+            for queue in route.queues:
+                self._take_in(causes, queue, letter)
+            self._finish(route, None, letter, None)
+            return
+        have_it, is_complete = _as_set(takers), True
         for queue in route.queues:
-            is_complete &= self._take_in(deaths, have_it, queue, letter)
+            is_complete &= self._take_in_once(causes, have_it, queue, letter)
         self._finish(route, None if is_complete else have_it, letter, on_offered)
 
     def _in_slices(self, drop: Drop) -> Iterator[None]:
@@ -212,13 +221,14 @@ class DeadLetters:
         step: "OpenStep",
         letter: "Message",
         reason: DeathReason,
+        deaths: "list[Value]",
         takers: "Collection[ConsumedQueue]",
         on_offered: "OnOffered | None",
     ) -> Iterator[None]:
         """Return the steps that offer a dead letter to the queues of its route, and close the step of the store."""
         have_it = _as_set(takers)
         try:
-            offer = partial(self._take_in, self._deaths(letter, reason), have_it)
+            offer = partial(self._take_in_once, self._causes(letter, reason, deaths), have_it)
             fanout = SlicedFanout(self._router.find(exchange, letter), letter, self._journal, self._router, offer)
             yield from fanout.steps(step)
         except Exception:
@@ -233,23 +243,28 @@ class DeadLetters:
         """The trace events, while they are on."""
         return self.trace_events if self.trace_events is not None and self.trace_events.is_on else None
 
-    def _deaths(self, letter: "Message", reason: DeathReason) -> "Collection[Value]":
+    def _causes(self, letter: "Message", reason: DeathReason, deaths: "list[Value]") -> "list[Value]":
         """Trace a dead letter, and return the deaths that may make it part of a cycle."""
         if (traced := self._traced) is not None:
             traced.dead_lettered(letter, reason)
-        return () if reason is DeathReason.REJECTED else deaths_of(letter.headers)
+        return [] if reason is REJECTED else deaths
 
-    def _take_in(
-        self, deaths: "Collection[Value]", have_it: "set[ConsumedQueue]", queue: "QueueLike", letter: "Message"
-    ) -> bool:
+    def _take_in(self, causes: "list[Value]", queue: "QueueLike", letter: "Message") -> bool:
         """Offer a dead letter to a queue, unless that closes a cycle; return whether it needs no further offer."""
-        if queue in have_it:
-            return True
-        if deaths and is_cycle(deaths, queue.name):
+        if causes and is_cycle(causes, queue.name):
             self._report_cycle(letter.exchange, queue)
             if (traced := self._traced) is not None:
                 traced.kept_out(TracedPlace(queue.name), letter, "cycle")
-        elif not self._offer(queue, letter):
+            return True
+        return self._offer(queue, letter)
+
+    def _take_in_once(
+        self, causes: "list[Value]", have_it: "set[ConsumedQueue]", queue: "QueueLike", letter: "Message"
+    ) -> bool:
+        """Offer a dead letter to a queue that does not have it; return whether it needs no further offer."""
+        if queue in have_it:
+            return True
+        if not self._take_in(causes, queue, letter):
             return False
         have_it.add(queue)
         return True

@@ -1,7 +1,6 @@
 """A tree of retained messages by the words of their routing keys, so that patterns are matched without a full scan."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.kernel.messages.message import Message
@@ -15,26 +14,24 @@ _OVERHEAD: Final = 200
 _LEVEL: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
 class RetainedMessage:
     """A retained message and its expiry: wall time in milliseconds, 0 for never.
 
     A transient one belongs to this run of the broker: it is not stored and counts for no limit. ``number`` grows with
-    each retained message. ``size`` is approximate, in bytes.
+    each retained message. ``size`` is approximate, in bytes; it is computed once, because storing a message needs it
+    twice, and that of the message it replaces.
     """
 
-    message: Message
-    expires_at_ms: int
-    is_transient: bool = False
-    number: int = 0
-    size: int = field(init=False, compare=False, repr=False)
+    __slots__ = ("expires_at_ms", "is_transient", "message", "number", "size")
 
-    def __post_init__(self) -> None:
-        """Compute the size once: storing a message needs it twice, and that of the message it replaces."""
-        message, key = self.message, self.message.routing_key
+    def __init__(self, message: Message, expires_at_ms: int, *, number: int, is_transient: bool = False) -> None:
+        self.message = message
+        self.expires_at_ms = expires_at_ms
+        self.is_transient = is_transient
+        self.number = number
+        key = message.routing_key
         levels = min(key.count(".") + 1, MOST_LEVELS)
-        size = len(message.body) + len(message.header.raw) + len(key) + _OVERHEAD + levels * _LEVEL
-        object.__setattr__(self, "size", size)
+        self.size = len(message.body) + len(message.header.raw) + len(key) + _OVERHEAD + levels * _LEVEL
 
 
 class RetainedLevel:

@@ -4,12 +4,12 @@ Its stored form is a fixed part (``_LAYOUT``), the client identifier, the proper
 alias, and the headers that the broker added (:func:`gateway.kernel.messages.values.dumps`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
-from gateway.kernel.messages.message import Header, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Properties, Value
 from gateway.kernel.messages.values import dumps, loads
 from gateway_mqtt.codec.errors import malformed
 from gateway_mqtt.codec.packet_types import PacketType
@@ -107,21 +107,19 @@ class MqttHeaderFormat:
         properties = scan_publish_properties(fields.block)
         return kernel_properties(properties, fields.flags & _QOS, mapping, added_headers(fields))
 
-    def edited(
-        self, raw: bytes, headers: Mapping[str, Value], without: Collection[str], drops_expiration: bool
-    ) -> bytes:
-        """Return the bytes with these headers replaced, and without the expiration if ``drops_expiration``.
+    def edited(self, raw: bytes, edit: HeaderEdit) -> bytes:
+        """Return the bytes as edited.
 
         User properties of these names are removed too, so that consumers do not read an old value.
         """
         fields = _parse(raw)
-        replaced = {*without, *headers}
+        replaced = {*edit.without, *edit.headers}
         block = _without_user_properties(fields.block, replaced)
         kept = {name: value for name, value in added_headers(fields).items() if name not in replaced}
-        added = kept | dict(headers)
+        added = kept | dict(edit.headers)
         return fields._replace(
-            block=without_expiry(block) if drops_expiration else block,
-            arrived_at_ms=0 if drops_expiration else fields.arrived_at_ms,
+            block=without_expiry(block) if edit.drops_expiration else block,
+            arrived_at_ms=0 if edit.drops_expiration else fields.arrived_at_ms,
             added=dumps(added) if added else b"",
         ).packed()
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import ClassVar, Final, Self
 
+from gateway.kernel.messages import values
 from gateway.kernel.messages.message import Value
 
 #: Kind of record to its class. A subclass of ``Entity`` adds itself; ``broker/restoring.py`` restores each kind.
@@ -38,10 +39,14 @@ class Entity:
         """Return the fields by name, ready for ``values.dumps``."""
         return {name: getattr(self, name) for name in _names_of(type(self))}
 
+    def encoded(self) -> bytes:
+        """Return the fields as ``values.dumps`` writes them."""
+        return values.dumps(self.to_fields())
+
     @classmethod
-    def from_fields(cls, values: dict[str, Value], version: int) -> Self:
+    def from_fields(cls, fields: dict[str, Value], version: int) -> Self:
         """Build an entity from fields of layout ``version``; a newer layout overrides this to upgrade older ones."""
-        return cls(**values)
+        return cls(**fields)
 
 
 #: The names of the fields of each kind of entity.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.kernel.journal.records.entity import Entity
+from gateway.kernel.messages.values import as_record, bytes_as_json, text_as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,15 @@ class RetainedRecord(Entity):
     header: bytes
     body: bytes
     expires_at_ms: int
+
+    def encoded(self) -> bytes:
+        """Return the fields as those of every record, without the JSON encoder: a client may send one each time."""
+        return as_record(
+            f'{{"vhost":{text_as_json(self.vhost)},"routing_key":{text_as_json(self.routing_key)},'
+            f'"exchange":{text_as_json(self.exchange)},"header_format":{text_as_json(self.header_format)},'
+            f'"header":{bytes_as_json(self.header)},"body":{bytes_as_json(self.body)},'
+            f'"expires_at_ms":{self.expires_at_ms}}}'
+        )
 
 
 @dataclass(frozen=True, slots=True)

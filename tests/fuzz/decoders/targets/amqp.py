@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gateway.kernel.errors import NotImplementedHere, PreconditionFailed, ProtocolViolation
-from gateway.kernel.messages.message import Properties
+from gateway.kernel.messages.message import HeaderEdit, Properties
 from gateway_amqp import login, not_ready, splices, tables
 from gateway_amqp.content import BODY, FRAME_END, HEADER, METHOD, Assembly, read_frame_head, whole_content
 from gateway_amqp.errors import FrameError
@@ -92,7 +92,8 @@ def _properties(data: bytes) -> None:
     _offset(data)
     if not refused(header):
         form = header.format
-        edited = form.properties(form.edited(header.raw, {"x-death": [], "x-new": "1"}, ("CC",), True))
+        edit = HeaderEdit({"x-death": [], "x-new": "1"}, ("CC",), drops_expiration=True)
+        edited = form.properties(form.edited(header.raw, edit))
         require(edited.expiration is None and edited.headers["x-new"] == "1", "a header is edited", edited)
         form.properties(form.stamped(header.raw, 1_700_000_000))
         form.header(header.stored_raw)
@@ -254,7 +255,7 @@ TARGETS: Final = (
             "gateway_amqp.properties:splice_property", "gateway_amqp.properties:ends_at",
             "gateway_amqp.header:AmqpHeaderFormat.header", "gateway_amqp.header:AmqpHeaderFormat.properties",
             "gateway_amqp.header:AmqpHeaderFormat.edited", "gateway_amqp.header:AmqpHeaderFormat.stamped",
-            "gateway_amqp.offsets:split_around_offset",
+            "gateway_amqp.offsets:split_around_offset", "gateway_amqp.splices:mentions",
         ),
         _property_seeds,
         TOKENS,

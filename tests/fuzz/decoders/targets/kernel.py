@@ -14,7 +14,7 @@ from gateway.kernel.journal.records.topology import QueueRecord, VhostRecord
 from gateway.kernel.messages import chunks, contents, values
 from gateway.kernel.messages.contents import ContentReader, ContentWriter, decode_content
 from gateway.kernel.messages.long import Long
-from gateway.kernel.messages.message import Header, Message, Properties, Value
+from gateway.kernel.messages.message import Header, HeaderEdit, Message, Properties, Value
 from gateway.kernel.messages.native_header import NATIVE, native_header
 from gateway.kernel.streams.filters import Filter, mask_of
 from gateway.kernel.streams.reading import queued_messages
@@ -31,6 +31,8 @@ TOKENS: Final = (
 )  # fmt: skip
 
 _KINDS: Final = tuple(sorted(ENTITY_BY_KIND))
+#: An edit of a stored header.
+_EDIT: Final = HeaderEdit({"x-death": [1]}, ("a",), drops_expiration=True)
 
 
 def _values(data: bytes) -> None:
@@ -45,7 +47,7 @@ def _native_header(data: bytes) -> None:
     """A header of the broker's own messages is decoded, or refused by all readers."""
     properties = attempt(ProtocolViolation, NATIVE.properties, data)
     header = attempt(ProtocolViolation, NATIVE.header, data)
-    edited = attempt(ProtocolViolation, NATIVE.edited, data, {"x-death": [1]}, ("a",), True)
+    edited = attempt(ProtocolViolation, NATIVE.edited, data, _EDIT)
     stamped = attempt(ProtocolViolation, NATIVE.stamped, data, 1_700_000_000)
     if refused(header):
         return

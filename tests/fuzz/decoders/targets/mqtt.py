@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gateway.kernel.errors import ProtocolViolation
+from gateway.kernel.messages.message import HeaderEdit
 from gateway_mqtt import not_ready
 from gateway_mqtt.codec import data_types, encoding
 from gateway_mqtt.codec.data_types import text_of as mqtt_text
@@ -38,6 +39,8 @@ TOKENS: Final = (
 )  # fmt: skip
 
 _VERSIONS: Final = (3, 4, 5)
+#: An edit of a stored header.
+_EDIT: Final = HeaderEdit({"x-death": [1]}, ("a",), drops_expiration=True)
 _LIMIT: Final = 1 << 20
 _CARRIERS: Final = tuple(PacketType)
 _ACKS: Final = (PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP)
@@ -216,7 +219,7 @@ def _header(data: bytes) -> None:
     form = MqttHeaderFormat()
     properties = attempt(ProtocolViolation, form.properties, data)
     header = attempt(ProtocolViolation, form.header, data)
-    edited = attempt(ProtocolViolation, form.edited, data, {"x-death": [1]}, ("a",), True)
+    edited = attempt(ProtocolViolation, form.edited, data, _EDIT)
     form.stamped(data, 1)
     if refused(properties) or refused(edited):
         return

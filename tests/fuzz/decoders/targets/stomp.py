@@ -5,6 +5,7 @@ from itertools import product
 from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed, ProtocolViolation
+from gateway.kernel.messages.message import HeaderEdit
 from gateway_stomp import destinations, not_ready
 from gateway_stomp.decoder import FrameDecoder
 from gateway_stomp.errors import StompError
@@ -26,6 +27,8 @@ TOKENS: Final = (
 
 #: Limits of frames, small so that short inputs exceed them, and the longest input.
 _LIMITS: Final = {"limit": 512, "headers_limit": 256, "count_limit": 10, "line_limit": 128, "body_limit": 384}
+#: An edit of a stored header.
+_EDIT: Final = HeaderEdit({"x-death": [1]}, ("a",), drops_expiration=True)
 _LONGEST: Final = 1024
 
 
@@ -111,7 +114,7 @@ def _header(data: bytes) -> None:
     refusals = (ProtocolViolation, PreconditionFailed)
     properties = attempt(refusals, form.properties, data)
     header = attempt(refusals, form.header, data)
-    edited = attempt(refusals, form.edited, data, {"x-death": [1]}, ("a",), True)
+    edited = attempt(refusals, form.edited, data, _EDIT)
     stamped = attempt(refusals, form.stamped, data, 1_700_000_000)
     headers = attempt(refusals, headers_in, data.partition(b"\0")[0])
     if not refused(headers):
