@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 from benchmarks.load.amqp.client import connected
@@ -83,7 +84,10 @@ class ArchiveState:
 
     @contextmanager
     def watched(self) -> Iterator[list[float]]:
-        """Look at the lag during the block; the list has its values in seconds."""
+        """Look at the lag during the block; the list has its values in seconds.
+
+        An error of a look is raised at the end of the block.
+        """
         seen: list[float] = [0.0]
         is_over = Event()
 
@@ -91,13 +95,13 @@ class ArchiveState:
             while not is_over.wait(LOOK_S):
                 seen.append(self._found()["lag_ms"] / 1000)
 
-        thread = Thread(target=look)
-        thread.start()
-        try:
-            yield seen
-        finally:
-            is_over.set()
-            thread.join()
+        with ThreadPoolExecutor(1) as other:
+            looking = other.submit(look)
+            try:
+                yield seen
+            finally:
+                is_over.set()
+            looking.result()
 
     def _found(self) -> Mapping[str, Any]:
         (found,) = json.loads(self._management.ask("GET", "/api/archives"))

@@ -110,16 +110,21 @@ class Reads:
         return sum(int(each["numInputRows"]) for each in query.recentProgress), start
 
     def visible(self, seconds: float) -> Mapping[str, Sequence[float]]:
-        """Run a query for this long; return how long after its time of sending each row was seen.
+        """Run a query for this long; return of each row when it was sent, and how long after that it was seen.
 
-        The body of a message is the time of sending, in seconds, as text.
+        ``sent`` counts the seconds from the start of the query. The body of a message is the time of sending, in
+        seconds, as text.
         """
+        sent: list[float] = []
         delays: list[float] = []
+        began = time.time()
 
         def see(batch: "DataFrame", _number: int) -> None:
             rows = batch.select(batch.body.cast("string")).collect()
             now = time.time()
-            delays.extend(now - float(row[0]) for row in rows)
+            times = [float(row[0]) for row in rows]
+            sent.extend(each - began for each in times)
+            delays.extend(now - each for each in times)
 
         options = {name: value for name, value in self._options.items() if name != "minPartitions"}
         frame = self._spark.readStream.format("gateway").options(**options, startingOffsets="latest").load()
@@ -127,7 +132,7 @@ class Reads:
         query = frame.writeStream.foreachBatch(see).option("checkpointLocation", str(checkpoint)).start()
         query.awaitTermination(int(seconds))
         query.stop()
-        return {"delays": delays}
+        return {"sent": sent, "delays": delays}
 
 
 def serve(url: str, stream: str, directory: Path) -> None:

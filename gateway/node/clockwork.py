@@ -100,14 +100,17 @@ class _PacedJob:
         self._job = job
         self._faults = faults
         self._next: Any = None
+        self._is_stopped = False
 
     def begin(self) -> None:
         """Call it, unless it is called soon anyway."""
+        self._is_stopped = False
         if self._next is None:
             self._call()
 
     def stop(self) -> None:
-        """Call it no more."""
+        """Call it no more; the job itself may stop it."""
+        self._is_stopped = True
         if self._next is not None:
             self._next.cancel()
             self._next = None
@@ -115,7 +118,7 @@ class _PacedJob:
     def _call(self) -> None:
         self._next = None
         try:
-            if self._job():
+            if self._job() and not self._is_stopped:
                 self._next = self._reactor.callLater(self._short_s, self._call)
         except Exception as error:  # as above
             self._faults.contain(_ORIGIN, error)

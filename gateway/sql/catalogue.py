@@ -1,7 +1,7 @@
 """The tables of one virtual host that the user may read, by their names in SQL."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
@@ -19,7 +19,7 @@ ARCHIVE: Final = "archive"
 """Schemas."""
 
 _TRACE: Final = "trace"
-_OF_EXCHANGE: Final = "archive of exchange"
+_EXCHANGE: Final = "exchange"
 _ADMINISTRATOR: Final = "administrator"
 
 
@@ -59,10 +59,10 @@ def tables(
     """
     found: list[NamedTable] = []
     if is_wanted(STREAMS):
-        found += _named(STREAMS, _streams(api, vhost))
+        found += _named(_streams(api, vhost))
     if is_wanted(ARCHIVE) or is_wanted(RETAINED) or is_wanted("traces"):
         listed = api.get("archive-files", vhost)["archives"]
-        found += _named(ARCHIVE, _archives(api, vhost, [each for each in listed if each["source"] != _TRACE]))
+        found += _named(_archives(api, vhost, [each for each in listed if each["source"] != _TRACE]))
         if any(each["source"] == _TRACE for each in listed):
             trace = ArchiveTable(api, vhost, _TRACE, "", TRACE)
             found.append(NamedTable("", "traces", "events of messages", trace))
@@ -73,29 +73,31 @@ def tables(
     return found
 
 
-def _streams(api: Api, vhost: str) -> Iterator[tuple[str, str, RemoteTable]]:
+def _streams(api: Api, vhost: str) -> Iterator[NamedTable]:
     for each in api.get("pipeline", vhost, "streams")["queues"]:
         parts = list(each["partitions"].values())
         is_super = len(parts) != 1 or parts[0]["queue"] != each["queue"]
-        yield each["queue"], "super stream" if is_super else "stream", StreamTable(api, vhost, parts)
+        about = "super stream" if is_super else "stream"
+        yield NamedTable(STREAMS, each["queue"], about, StreamTable(api, vhost, parts))
 
 
-def _archives(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[tuple[str, str, RemoteTable]]:
+def _archives(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[NamedTable]:
     """Yield each archive; if a queue and an exchange have the same name, it is followed by which of them."""
     names = [each["name"] for each in listed]
     for each in listed:
         source, name = each["source"], each["name"]
         shown = name if names.count(name) == 1 else f"{name} ({source})"
-        yield shown, f"archive of {source}", ArchiveTable(api, vhost, source, name, MESSAGES)
+        table = ArchiveTable(api, vhost, source, name, MESSAGES)
+        yield NamedTable(ARCHIVE, shown, f"archive of {source}", table, has_retained=source == _EXCHANGE)
 
 
-def _named(schema: str, found: Iterable[tuple[str, str, RemoteTable]]) -> Iterator[NamedTable]:
+def _named(found: Iterable[NamedTable]) -> Iterator[NamedTable]:
     """Yield tables by name. SQL ignores case, so a name that differs by case only from an earlier one gets a number."""
     taken: set[str] = set()
-    for name, about, table in sorted(found, key=lambda each: each[0]):
-        unique, number = name, 1
+    for table in sorted(found, key=lambda each: each.name):
+        unique, number = table.name, 1
         while unique.casefold() in taken:
             number += 1
-            unique = f"{name} ({number})"
+            unique = f"{table.name} ({number})"
         taken.add(unique.casefold())
-        yield NamedTable(schema, unique, about, table, has_retained=about == _OF_EXCHANGE)
+        yield replace(table, name=unique)

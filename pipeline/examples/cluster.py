@@ -32,6 +32,7 @@ from weather import LIGHT_JVM, ROLLUP, call, publish, weather
 
 PIPELINE: Final = Path(__file__).parents[1]
 TIMEOUT_S: Final = 120.0
+END_S: Final = 20.0
 WORKERS: Final = 2
 SPARK_PORTS: Final = {"master": 7077, "page": 8080}
 
@@ -201,10 +202,20 @@ def run(job: str, directory: Path, master: str, *words: str) -> None:
     try:
         code = driver.wait()
     finally:  # with its Java, and the process that "gateway pipeline" starts
-        with suppress(ProcessLookupError):
-            os.killpg(driver.pid, signal.SIGTERM)
+        with _signals_ignored():
+            end_group(driver)
     if code:
         raise SystemExit(f"the job {job} has failed; see {directory}/spark/*.log")
+
+
+def end_group(leader: "subprocess.Popen[bytes]") -> None:
+    """End the processes of a group, and wait for its leader: they are killed if it has not ended in ``END_S``."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(leader.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            leader.wait(END_S)
+            return
 
 
 # The messages

@@ -197,3 +197,18 @@ def test_a_reload_takes_new_certificates_and_keeps_connections_open(gateway: Gat
     assert served_certificate(gateway) != before
     connection.channel().queue_declare("still-there", exclusive=True)
     connection.close()
+
+
+def test_a_reload_reads_the_files_of_variables_again(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed secret is noticed as any other setting; its value is not written."""
+    secret, limit = gateway.directory / "passcode", gateway.directory / "limit"
+    secret.write_text("Xy-secret-1\n")
+    limit.write_text("7\n")
+    monkeypatch.setenv("GATEWAY__STOMP__DEFAULT_PASSCODE_FILE", str(secret))
+    monkeypatch.setenv("GATEWAY__AMQP__LOGIN_TIMEOUT_S_FILE", str(limit))
+    gateway.start()
+    secret.write_text("Xy-secret-2\n")
+    limit.write_text("8\n")
+    gateway.child.send_signal(signal.SIGHUP)
+    gateway.log_has("reloaded applied=amqp.login_timeout_s needs_restart=stomp.default_passcode")
+    assert "Xy-secret" not in gateway.log

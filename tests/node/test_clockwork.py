@@ -66,6 +66,23 @@ def test_a_stopped_paced_job_is_called_no_more() -> None:
     assert not reactor.getDelayedCalls()
 
 
+def test_a_paced_job_that_stops_the_jobs_is_called_no_more() -> None:
+    reactor = Clock()
+    jobs = clockwork(reactor)
+
+    def stop(calls: int) -> bool:
+        if calls == 2:
+            jobs.stop()
+        return True
+
+    job = Paced(reactor, stop)
+    jobs.add_paced(0.5, 0.1, job)
+    jobs.start()
+    advance(reactor, 2.0)
+    assert len(job.times) == 2
+    assert not reactor.getDelayedCalls()
+
+
 def test_a_fault_of_a_paced_job_is_counted_and_the_job_goes_on() -> None:
     reactor, faults = Clock(), Faults(Events())
 

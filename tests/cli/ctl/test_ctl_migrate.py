@@ -143,6 +143,63 @@ def test_the_login_of_the_command_line_is_used_at_the_url_and_that_of_the_enviro
             {"source": "amq.headers", "vhost": "/", "destination": "a", "arguments": {"x-match": "some"}},
             ("binding", "amq.headers to a in /", "refused: "),
         ),
+        (
+            "queues",
+            {"name": "q", "vhost": "/", "type": "foo"},
+            ("queue of type foo", "q in /", "becomes a queue of type classic: there is no type foo"),
+        ),
+        (
+            "queues",
+            {"name": "q", "vhost": "/", "type": "mqtt_qos0"},
+            ("queue of type mqtt_qos0", "q in /", "becomes a queue of type classic; leave it out: each MQTT session"),
+        ),
+        (
+            "queues",
+            {"name": "amq.gen-a", "vhost": "/", "type": "classic"},
+            ("queue of type classic", "amq.gen-a in /", "left out: the client of a queue with a reserved name"),
+        ),
+        (
+            "exchanges",
+            {"name": "amq.own", "vhost": "/", "type": "direct"},
+            ("exchange", "amq.own in /", "left out: its name is reserved"),
+        ),
+        (
+            "exchanges",
+            {"name": "h", "vhost": "/", "type": "x-consistent-hash"},
+            ("exchange", "x-consistent-hash", "another hash"),
+        ),
+        (
+            "exchanges",
+            {"name": "h", "vhost": "/", "type": "x-delayed-message", "arguments": {"x-delayed-type": "x-modulus-hash"}},
+            ("exchange", "x-modulus-hash", "another hash"),
+        ),
+        (
+            "bindings",
+            {"source": "none", "vhost": "/", "destination": "a"},
+            ("binding", "exchange none in /", "left out: an import makes no such end"),
+        ),
+        (
+            "bindings",
+            {"source": "e", "vhost": "/", "destination": "none", "destination_type": "queue"},
+            ("binding", "queue none in /", "left out"),
+        ),
+        (
+            "bindings",
+            {"source": "e", "vhost": "/", "destination": "a", "destination_type": "exchange"},
+            ("binding", "exchange a in /", "left out"),
+        ),
+        ("bindings", {"vhost": "/"}, ("binding", "bindings[1] in /", "refused: source: is missing")),
+        ("users", {"tags": []}, ("user", "users[1]", "refused: name: is missing")),
+        (
+            "parameters",
+            {
+                "component": "operator_policy",
+                "name": "o",
+                "vhost": "/",
+                "value": {"pattern": "", "definition": [["ha-mode", "all"]]},
+            },
+            ("operator policy", "o in /", "mirroring is accepted"),
+        ),
         ("vhosts", {"name": "v", "default_queue_type": "other"}, ("virtual host", "v", "refused: ")),
         ("vhosts", {"name": "v", "limits": {"max-topics": 1}}, ("virtual host", "v", "refused: ")),
         (
@@ -176,7 +233,7 @@ def test_what_is_missing_comes_first_and_decides_on_the_exit_code(rabbit: FakeAp
     connections = [{"protocol": "AMQP 1-0"}, {"protocol": "MQTT 5-0", "auth_mechanism": "RABBIT-CR-DEMO"}]
     rabbit.answer("GET connections", connections)
     rabbit.answer("GET stream/connections", [{}, {}])
-    exchanges = [{"name": "own", "vhost": "/", "type": "x-own"}]
+    exchanges = [*PLAIN["exchanges"], {"name": "own", "vhost": "/", "type": "x-own"}]
     rabbit.answer("GET definitions", {**PLAIN, "exchanges": exchanges})
     result = ctl("migrate", "check", "--formatter=json")
     assert (result.code, result.err) == (3, "Error: missing: 6, different: 3\n")
@@ -217,6 +274,24 @@ def test_a_configuration_of_mosquitto_is_compared_line_by_line(ctl: Ctl, tmp_pat
     result = ctl("migrate", "check", str(file), "--formatter=json")
     assert (result.code, result.err) == (2, "Error: different: 2\n")
     assert [row["note"] for row in differing(result.out)][:1] == ["TLS with pre-shared keys is not supported"]
+
+
+def test_a_file_of_definitions_is_compared_as_those_of_a_running_broker(ctl: Ctl, tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps(PLAIN))
+    assert ctl("migrate", "check", str(file)).code == 0
+    file.write_text(json.dumps({**PLAIN, "queues": [{"name": "q", "vhost": "/", "type": "foo"}]}))
+    result = ctl("migrate", "check", str(file), "--formatter=json")
+    assert (result.code, result.err) == (2, "Error: different: 2\n")
+    assert [row["name"] for row in differing(result.out)] == ["q in /", "queue a in /"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "[" * 100_000])
+def test_a_file_without_definitions_is_one_line(content: str, ctl: Ctl, tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    file.write_text(content)
+    result = ctl("migrate", "check", str(file))
+    assert (result.code, result.err.count("\n")) == (65, 1)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(ctl: Ctl, tmp_path: Path) -> None:
@@ -303,3 +378,33 @@ def test_permissions_of_a_user_that_is_refused_are_checked_all_the_same(rabbit: 
     users = [{"name": "ann", "hashing_algorithm": "own"}]
     rabbit.answer("GET definitions", {**PLAIN, "users": users})
     assert [row["kind"] for row in differing(ctl("migrate", "check", "--formatter=json").out)] == ["user"]
+
+
+def test_a_queue_of_an_unknown_type_becomes_one_of_the_default_type_of_its_virtual_host(
+    rabbit: FakeApi, ctl: Ctl
+) -> None:
+    vhosts = [*PLAIN["vhosts"], {"name": "v", "metadata": {"default_queue_type": "quorum"}}]
+    queue = {"name": "q", "vhost": "v", "type": "foo", "durable": True}
+    rabbit.answer("GET definitions", {**PLAIN, "vhosts": vhosts, "queues": [*PLAIN["queues"], queue]})
+    (row,) = differing(ctl("migrate", "check", "--formatter=json").out)
+    assert row["note"] == "becomes a queue of type quorum: there is no type foo"
+
+
+def test_the_argument_of_a_queue_is_its_type(rabbit: FakeApi, ctl: Ctl) -> None:
+    queue = {"name": "q", "vhost": "/", "type": "foo", "arguments": {"x-queue-type": "quorum"}}
+    rabbit.answer("GET definitions", {**PLAIN, "queues": [*PLAIN["queues"], queue]})
+    result = ctl("migrate", "check", "--formatter=json")
+    assert result.code == 0
+    assert "queue of type quorum" in {row["kind"] for row in json.loads(result.out)}
+
+
+def test_bindings_of_what_an_import_leaves_out_are_one_row_for_each_end(rabbit: FakeApi, ctl: Ctl) -> None:
+    exchanges = [*PLAIN["exchanges"], {"name": "own", "vhost": "/", "type": "x-own"}]
+    keys = [{"source": "own", "vhost": "/", "destination": "a", "routing_key": key} for key in "xyz"]
+    implicit = {"source": "", "vhost": "/", "destination": "a", "routing_key": "a"}
+    ended = {"source": "amq.topic", "vhost": "/", "destination": "e", "destination_type": "exchange"}
+    bindings = [*PLAIN["bindings"], *keys, implicit, ended]
+    rabbit.answer("GET definitions", {**PLAIN, "exchanges": exchanges, "bindings": bindings})
+    rows = json.loads(ctl("migrate", "check", "--formatter=json").out)
+    found = [(row["verdict"], row["name"], row["count"]) for row in rows if row["kind"] == "binding"]
+    assert found == [("differs", "exchange own in /", 3), ("same", "", 3)]

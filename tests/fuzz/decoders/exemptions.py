@@ -100,6 +100,7 @@ NO_DECODERS_IN: Final[Mapping[str, str]] = {
     "gateway.cli.ctl.audit_files": "it decodes a file of the user line by line; any fault of a line is reported",
     "gateway.cli.ctl.connecting.profile_changes": "it decodes what it is about to write",
     "gateway.cli.ctl.connecting.profiles": "it decodes a file of the user, as settings-file does",
+    "gateway.cli.ctl.migration.definitions_source": "it decodes a file of the user; the trial checks each entry",
     "gateway.cli.ctl.verbs.definitions": "it decodes a file of the user; the target definitions has the broker's",
     "gateway.cli.ctl.verbs.plugin_verbs": "it decodes answers of the broker that the user chose",
     "gateway.cli.local_cluster.nodes": "it decodes answers of a node that it has started",

@@ -30,6 +30,11 @@ def _quiet() -> Iterator[None]:
     logging.disable(before)
 
 
+def test_the_targets_leave_the_log_of_other_tests_as_it_is() -> None:
+    """They are imported by each process that collects these tests."""
+    assert logging.getLogger("gateway").level == logging.NOTSET
+
+
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_the_corpus_and_earlier_findings_obey_the_laws(target: Target) -> None:
     inputs = inputs_of(target)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway.bridges.components import PARAMETER_CHECKS
+from gateway.cli.ctl.migration.trial_entry import DEFAULT_VHOST, TrialEntry
 from gateway.cli.ctl.values import Json, JsonObject, objects, part, text
 from gateway.definitions import Definitions, checked, entry_checks
 from gateway.kernel.errors import ConfigurationError
@@ -36,15 +37,18 @@ class ImportTrial:
         numbers: dict[str, list[int]] = {}
         for category in _CATEGORIES:
             readable[category] = self._readable(category, numbers.setdefault(category, []))
-        for refused in entry_checks(checked(readable, _SOURCE), broker.kernel, "/"):
+        for refused in entry_checks(checked(readable, _SOURCE), broker.kernel, DEFAULT_VHOST):
             if refused is not None:
                 number = numbers[refused.category][refused.number]
                 self._reasons.setdefault((refused.category, number), refused.reason)
 
-    def entries(self, category: str) -> list[tuple[JsonObject, str | None]]:
+    def entries(self, category: str) -> list[TrialEntry]:
         """Return the entries of a category such as ``queues``, each with the reason why an import refuses it."""
-        reasons = self._reasons
-        return [(entry, reasons.get((category, number))) for number, entry in enumerate(self._entries[category])]
+        reasons, entries = self._reasons, self._entries[category]
+        return [
+            TrialEntry(category, number, fields, reasons.get((category, number)))
+            for number, fields in enumerate(entries)
+        ]
 
     def _readable(self, category: str, numbers: list[int]) -> list[Json]:
         """Return the entries in the form of definitions, and add their numbers; keep the faults of others."""

@@ -3,20 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.cli.ctl.errors import WrongData
 from gateway.cli.ctl.migration.finding import MigrationFinding, MoveVerdict
+from gateway.cli.ctl.migration.source_file import text_of
 from gateway.cli.migrate.mosquitto import MosquittoFile
 from gateway.cli.migrate.target import Target
 
 
 def mosquitto_findings(file: Path) -> Iterator[MigrationFinding]:
     """Yield the findings about a file. :raises WrongData: if it cannot be read."""
-    try:
-        lines = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise WrongData(f"{file}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise WrongData(f"{file}: is not UTF-8") from None
+    lines = text_of(file)
     target = Target()
     source = MosquittoFile(target)
     source.convert(lines)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gateway.cli.ctl.migration.entities import OTHER_HASH
 from gateway.cli.ctl.migration.finding import MigrationFinding, MoveVerdict
 
 _BUILT_IN: Final = "always on"
@@ -29,7 +30,7 @@ _SAME: Final[Mapping[str, str]] = {
 }
 
 _DIFFERS: Final[Mapping[str, str]] = {
-    "rabbitmq_consistent_hash_exchange": "another hash: a value may reach another queue than there",
+    "rabbitmq_consistent_hash_exchange": OTHER_HASH,
     "rabbitmq_sharding": "the exchange type x-modulus-hash; queues of shards are declared by the application",
     **dict.fromkeys(
         (

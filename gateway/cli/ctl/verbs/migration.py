@@ -33,10 +33,10 @@ def migrate() -> None:
 def check(session: VerbSession, source: str | None) -> None:
     """Show what is the same, what differs and what is missing for a broker that moves here; nothing is changed.
 
-    SOURCE is the URL of the management API of a running RabbitMQ, or a mosquitto.conf. The login is that of an
-    administrator: --username and --password, or in the URL (http://user:password@host:15672), or guest. Without
-    SOURCE, the RabbitMQ is that of --url or of --profile. Exit code 0: all is the same; 2: something differs; 3:
-    something is missing.
+    SOURCE is the URL of the management API of a running RabbitMQ, a file of its definitions (NAME.json), or a
+    mosquitto.conf. The login is that of an administrator: --username and --password, or in the URL
+    (http://user:password@host:15672), or guest. Without SOURCE, the RabbitMQ is that of --url or of --profile. Exit
+    code 0: all is the same; 2: something differs; 3: something is missing.
     """
     found = list(_findings(session, source))
     order = list(MoveVerdict)
@@ -52,10 +52,12 @@ def check(session: VerbSession, source: str | None) -> None:
 def _findings(session: VerbSession, source: str | None) -> Iterable[MigrationFinding]:
     # imported here because other verbs need neither the checks of the kernel nor the settings
     if source is not None and not source.startswith(("http://", "https://")):
+        from gateway.cli.ctl.migration.definitions_source import definitions_findings
         from gateway.cli.ctl.migration.mosquitto_source import mosquitto_findings
 
         session.output.announce(f"Comparing {source} ...")
-        return mosquitto_findings(Path(source))
+        file = Path(source)
+        return definitions_findings(file) if file.suffix == ".json" else mosquitto_findings(file)
     from gateway.cli.ctl.migration.rabbitmq_source import rabbitmq_findings
 
     api = session.api if source is None else session.api_at(source)

@@ -3,7 +3,6 @@
 The answers are not compared: confirms of one turn are one frame, of several turns several.
 """
 
-import logging
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -144,5 +143,3 @@ TARGETS: Final = (
     Target("connection-http", _http,
            ("gateway.management.web.connection:HttpProtocol.dataReceived",), _http_seeds, _HTTP_TOKENS),
 )  # fmt: skip
-
-logging.getLogger("gateway").setLevel(logging.CRITICAL)
