@@ -235,7 +235,7 @@ $(BIN)/pip:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/pip
-	@echo "installing the gateway into $(VENV)"
+	@echo "installing the gateway into $(VENV): about 75 MB to download, half a minute on a fast network"
 	@$(INSTALL) --editable . </dev/null
 	@touch $@
 

@@ -121,7 +121,8 @@ def finish(root: Path, version: str) -> str:
     return (
         f"git tag --annotate --cleanup=verbatim --file=dist/tag-message.txt v{version} && git push origin v{version}\n"
         f"twine upload dist/*.tar.gz dist/*-py3-none-any.whl  # and the wheels of cibuildwheel, for other platforms\n"
-        f"docker build --file etc/container/Dockerfile --tag gateway-broker:{version} ."
+        f"docker build --file etc/container/Dockerfile --tag gateway-broker:{version} .\n"
+        f"docker build --file etc/container/Dockerfile --target arrow --tag gateway-broker:{version}-arrow ."
     )
 
 

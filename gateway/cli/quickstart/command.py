@@ -57,7 +57,8 @@ def _show(api: ApiClient, tour: Tour, pauses: bool, keep: bool) -> None:
         if not keep:
             tour.end()
     click.echo(f"\nThe virtual host {VHOST!r} {'is kept' if keep else 'is deleted'}.")
-    click.echo(f"The web UI is at {api.address.url}. docs/tutorial.md has six patterns, examples/ complete programs.")
+    click.echo(f"The web UI is at {api.address.url}.")
+    click.echo("In the source, docs/tutorial.md has six patterns, examples/ has complete programs.")
 
 
 def _perform(number: int, step: TourStep) -> None:

@@ -43,9 +43,23 @@ def test_the_image_runs_the_broker_with_the_settings_of_the_environment_and_of_i
     assert load(None, (), {"GATEWAY__DATA": "/var/lib/gateway"}).data == Path("/var/lib/gateway")
 
 
+def test_the_default_image_has_no_arrow_and_no_shell() -> None:
+    stages = (ETC / "container" / "Dockerfile").read_text().split("\nFROM ")[1:]
+    by_name = {stage.partition("\n")[0].partition(" AS ")[2]: stage for stage in stages}
+    assert list(by_name) == ["build", "root", "broker", "arrow", ""]
+    assert by_name[""] == "broker\n"
+    assert (
+        by_name["arrow"]
+        == "broker AS arrow\nCOPY --from=build /opt/arrow /opt/gateway\n\n# The last stage is the default."
+    )
+    assert "mv pyarrow* /opt/arrow/" in by_name["build"]
+    assert by_name["broker"].startswith("scratch ")
+    assert "\nRUN" not in by_name["broker"] + by_name["arrow"], "there is no shell to run it"
+
+
 def test_a_serving_broker_is_healthy_and_a_closed_port_is_not(tmp_path: Path) -> None:
     fault = program("healthy").fault
-    gateway = Gateway(tmp_path).start()
+    gateway = Gateway(tmp_path, 'log.level="debug"').start()
     try:
         assert fault("127.0.0.1", str(gateway.addresses["amqp"][1])) == ""
         # All that the broker sent was read, so the system does not reset the connection.
