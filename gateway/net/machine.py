@@ -124,6 +124,11 @@ class Machine:
         """Return the deliveries that the client has not settled: queue, message and number of the channel."""
         return ()
 
+    @property
+    def awaited(self) -> int:
+        """The size of the frame or packet of which a part was received, at least; 0 without one."""
+        return 0
+
     def receive(self, data: bytes) -> None:
         """Handle bytes from the peer, which may be cut anywhere. Bytes after the end are ignored."""
         raise NotImplementedError

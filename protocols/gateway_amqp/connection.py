@@ -150,6 +150,11 @@ class Connection(Machine):
 
     # Bytes in
 
+    @property
+    def awaited(self) -> int:
+        """The size of the frame of which a part was received, at least; 0 without one."""
+        return self._incoming.awaited
+
     def receive(self, data: bytes) -> None:
         """Handle bytes from the peer; everything they complete is done before this returns."""
         if self.state is State.CLOSED:

@@ -11,6 +11,11 @@ class IncomingBytes:
         self._wanted = 0
         self.size = 0
 
+    @property
+    def awaited(self) -> int:
+        """The wanted size, if a part of it is there."""
+        return self._wanted if self.size else 0
+
     def add(self, data: bytes) -> bytes | None:
         """Return the kept bytes and ``data`` as one, or ``None`` while that is less than the wanted size."""
         if not self.size:

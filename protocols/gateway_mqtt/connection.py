@@ -144,6 +144,11 @@ class Connection(Machine):
 
     # Input
 
+    @property
+    def awaited(self) -> int:
+        """The size of the packet of which a part was received, at least; 0 without one."""
+        return 0 if self._incoming is None else self._incoming.awaited
+
     def receive(self, data: bytes) -> None:
         """Feed bytes from the peer, in pieces of any size."""
         if self.state is _CLOSED:

@@ -116,6 +116,11 @@ class Connection(Machine):
 
     # Bytes
 
+    @property
+    def awaited(self) -> int:
+        """The size of the frame of which a part was received, at least; 0 without one."""
+        return self._decoder.awaited
+
     def receive(self, data: bytes) -> None:
         """Handle bytes from the peer, which may be cut anywhere."""
         if self.state is State.LEAVING or self.state is State.CLOSED:

@@ -108,6 +108,11 @@ class FrameDecoder:
         """The number of bytes that wait for the rest of their frame, or for ``go_on``."""
         return self._size
 
+    @property
+    def awaited(self) -> int:
+        """The size of the frame of which a part was received, at least; 0 without one."""
+        return self._size + max(0, self._missing) if self._pieces else 0
+
     def stop(self) -> None:
         """Pause decoding; input is kept."""
         self._is_stopped = True

@@ -7,7 +7,7 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 import pytest
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 
-from gateway.net.connection_io import FIRST_READ, LARGEST_READ, ConnectionIO
+from gateway.net.connection_io import FIRST_READ, LARGE, LARGEST_READ, ConnectionIO
 from gateway.net.outbox import Outbox
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.turn import Turn
@@ -128,6 +128,12 @@ def filled(pair: Pair) -> int:
     return size
 
 
+def await_packet(io: ConnectionIO, size: int) -> None:
+    """Let the machine wait for the rest of a message."""
+    assert isinstance(io.machine, EchoMachine)
+    io.machine.packet_size = size
+
+
 def read_size(io: ConnectionIO) -> int:
     """Read once; return the number of bytes."""
     before = io.octets
@@ -135,18 +141,32 @@ def read_size(io: ConnectionIO) -> int:
     return io.octets - before
 
 
-def test_reads_grow_while_all_that_is_read_is_handled_in_its_turn(io: ConnectionIO, pair: Pair) -> None:
+def test_reads_grow_while_large_messages_arrive(io: ConnectionIO, pair: Pair) -> None:
     io.listen(pair[0].fileno())
+    await_packet(io, LARGE)
     assert filled(pair) >= 3 * FIRST_READ
     assert (read_size(io), read_size(io)) == (FIRST_READ, 2 * FIRST_READ)
 
 
-def test_reads_shrink_after_little_arrived(io: ConnectionIO, pair: Pair) -> None:
+def test_reads_of_small_messages_do_not_grow(io: ConnectionIO, pair: Pair) -> None:
+    """They would be more work at once, for which other clients wait."""
     io.listen(pair[0].fileno())
+    await_packet(io, LARGE - 1)
     filled(pair)
-    assert (read_size(io), read_size(io)) == (FIRST_READ, 2 * FIRST_READ)
-    while read_size(io):
-        pass
+    assert (read_size(io), read_size(io)) == (FIRST_READ, FIRST_READ)
+
+
+def test_reads_shrink_when_messages_are_small_again(io: ConnectionIO, pair: Pair) -> None:
+    io.listen(pair[0].fileno())
+    io._read_size = 2 * FIRST_READ
+    filled(pair)
+    assert (read_size(io), read_size(io)) == (2 * FIRST_READ, FIRST_READ)
+
+
+def test_reads_shrink_when_little_arrives(io: ConnectionIO, pair: Pair) -> None:
+    io.listen(pair[0].fileno())
+    io._read_size = 4 * FIRST_READ
+    await_packet(io, LARGE)
     for _ in range(2):
         pair[1].send(b"a little")
         assert read_size(io) == 8

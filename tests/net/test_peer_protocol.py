@@ -36,6 +36,11 @@ class EchoMachine(Machine):
         self.expiry_s = 0.0
         self.way = Phase.ENTERING
         self.events: list[str] = []
+        self.packet_size = 0
+
+    @property
+    def awaited(self) -> int:
+        return self.packet_size
 
     @property
     def phase(self) -> Phase:

@@ -24,6 +24,11 @@ class IncomingPackets:
         return b"" if self._missing > 0 else b"".join(self._pieces)
 
     @property
+    def awaited(self) -> int:
+        """The size of the packet, at least."""
+        return self.size + max(0, self._missing)
+
+    @property
     def size(self) -> int:
         """The number of buffered bytes."""
         return sum(map(len, self._pieces))

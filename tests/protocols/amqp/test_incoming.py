@@ -9,6 +9,7 @@ from gateway.access import CertificateSubject, Credentials
 from gateway.kernel.errors import NotImplementedHere, ProtocolViolation
 from gateway_amqp.content import Assembly, whole_content
 from gateway_amqp.errors import REPLY_CODES, FrameError, octets, reply_code, reply_text
+from gateway_amqp.incoming import IncomingBytes
 from gateway_amqp.login import credentials
 from gateway_amqp.methods import encode_method
 from gateway_amqp.publishing import parse_publish
@@ -171,3 +172,15 @@ def test_a_reply_text_fits_a_short_string(explanation: str) -> None:
 
 def test_octets_are_shown_as_erlang_does() -> None:
     assert [octets(payload) for payload in (b"", b"abc", b"\0a")] == ["<<>>", '<<"abc">>', "<<0,97>>"]
+
+
+def test_the_size_of_a_frame_of_which_a_part_was_received_is_known() -> None:
+    """Reads of large frames grow by it."""
+    incoming = IncomingBytes()
+    assert incoming.awaited == 0
+    incoming.keep(b"whole frame, a part of", 13, 70_000)
+    assert incoming.awaited == 70_000
+    assert incoming.add(bytes(60_000)) is None
+    assert incoming.awaited == 70_000
+    assert incoming.add(bytes(10_000)) is not None
+    assert incoming.awaited == 0

@@ -131,3 +131,11 @@ def test_cutting_the_bytes_anywhere_does_not_change_the_answers(places: list[int
 
 def test_sending_bytes_one_by_one_does_not_change_the_answers() -> None:
     assert answers_to(*(CONVERSATION[at : at + 1] for at in range(len(CONVERSATION)))) == WHOLE
+
+
+def test_the_size_of_a_packet_of_which_a_part_was_received_is_known() -> None:
+    """Reads of large packets grow by it."""
+    incoming = IncomingPackets(b"part", 70_000)
+    assert incoming.awaited == 70_004
+    assert incoming.feed(bytes(60_000)) == b""
+    assert incoming.awaited == 70_004

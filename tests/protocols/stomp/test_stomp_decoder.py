@@ -194,3 +194,16 @@ def test_a_large_body_in_small_reads_is_joined_once() -> None:
     assert copied == 0
     ((_, read),) = ours.feed(pieces[-1])
     assert read == body
+
+
+def test_the_size_of_a_frame_of_which_a_part_was_received_is_known() -> None:
+    """Reads of large frames grow by it."""
+    ours = decoder()
+    data = b"SEND\ndestination:d\ncontent-length:1500\n\n" + bytes(1500) + b"\0"
+    assert ours.awaited == 0
+    assert list(ours.feed(data[:100])) == []
+    assert ours.awaited == len(data)
+    assert list(ours.feed(data[100:1000])) == []
+    assert ours.awaited == len(data)
+    assert len(list(ours.feed(data[1000:]))) == 1
+    assert ours.awaited == 0
