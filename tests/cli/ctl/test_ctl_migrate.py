@@ -276,6 +276,14 @@ def test_a_configuration_of_mosquitto_is_compared_line_by_line(ctl: Ctl, tmp_pat
     assert [row["note"] for row in differing(result.out)][:1] == ["TLS with pre-shared keys is not supported"]
 
 
+def test_a_rabbitmq_conf_is_no_mosquitto_conf(ctl: Ctl, tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("# ports\nlisteners.tcp.default = 5672\n")
+    result = ctl("migrate", "check", str(file))
+    assert (result.code, result.err.count("\n")) == (65, 1)
+    assert "gateway migrate converts a rabbitmq.conf" in result.err
+
+
 def test_a_file_of_definitions_is_compared_as_those_of_a_running_broker(ctl: Ctl, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text(json.dumps(PLAIN))
