@@ -1,7 +1,7 @@
 """The archive part of a node: creates the writers of archive and Arrow files from the settings."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.archive.archive_writer import ArchiveWriter
 from gateway.archive.redaction import BodyRule
@@ -13,10 +13,13 @@ from gateway.config import Settings
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.journal.changes import StreamSegment
 from gateway.kernel.streams.stream import Stream
+from gateway.logs import StructuredLog
 
 if TYPE_CHECKING:
     from gateway.kernel.broker.broker import Broker
     from gateway.worker_process.process import WorkerProcess
+
+_log: Final = StructuredLog("archive")
 
 
 def archive_rules(settings: Settings) -> ArchiveRules:
@@ -31,6 +34,7 @@ class ArchiveService:
     def __init__(
         self, settings: Settings, broker: "Broker", worker: "WorkerProcess", touch: Callable[[], None]
     ) -> None:
+        self._broker = broker
         has_files = settings.storage.engine != "memory"
         wants_all = settings.streams.encode == "sealed"
         self._encoding = StreamEncoder(broker, worker, wants_all=wants_all) if has_files else None
@@ -59,3 +63,8 @@ class ArchiveService:
         """Start with the segments that recovery found."""
         if self._encoding is not None:
             self._encoding.start()
+        waiting = sum(len(vhost.archives) for vhost in self._broker.vhost_by_name.values())
+        if waiting and self._broker.archive_context.tables is None:
+            _log.warning(
+                "archives wait: they need the Python library pyarrow, which is not installed", archives=waiting
+            )

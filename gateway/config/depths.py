@@ -18,4 +18,4 @@ class DepthSettings(Section):
     """Age at which samples are removed, in seconds; up to a day later."""
 
     max_size: Annotated[Size, Field(ge=2**20, le=10**13)] = 2**30
-    """Size of all files of samples; the oldest are removed for later ones."""
+    """Size of all files of samples; the oldest are removed for later ones. One may take four full samples."""

@@ -38,6 +38,9 @@ _PROBE_S: Final = 3
 #: Seconds that a connection stays open that is held back and whose peer has closed its side.
 _LINGER_S: Final = 5
 
+#: Bytes of the protocol header of AMQP, which a health probe sends to see whether it is answered.
+_PROTOCOL_HEADER: Final = 8
+
 #: The longest rest in ticks: an hour. With a minute, 10,000 idle connections cost 0.1 % of a core.
 MOST_RESTED: Final = 3600 * TICKS_PER_S
 
@@ -187,7 +190,7 @@ class PeerProtocol(Protocol):
         why = self._end_reason or reason.getErrorMessage()
         self._broker.connections.remove(self)
         vhost, user = self.vhost_name, self.user_name
-        write = self._log.info if self._end_reason or not is_probe(self.machine, reason) else self._log.debug
+        write = self._log.info if self._end_reason or not is_probe(self.io, reason) else self._log.debug
         try:
             with self._broker.clock.background.acting.being(self.machine):
                 self.machine.lost()
@@ -452,7 +455,8 @@ class PeerProtocol(Protocol):
         io.has_received = io.has_sent = False
 
 
-def is_probe(machine: Machine, reason: Failure) -> bool:
-    """Return whether the peer closed the connection before it logged in, as a health probe does."""
-    is_at_begin = machine.phase is Phase.ENTERING and not machine.user_name
+def is_probe(io: ConnectionIO, reason: Failure) -> bool:
+    """Return whether the peer closed the connection after nothing or a protocol header, as a health probe does."""
+    machine = io.machine
+    is_at_begin = machine.phase is Phase.ENTERING and not machine.user_name and io.octets <= _PROTOCOL_HEADER
     return is_at_begin and isinstance(reason.value, ConnectionDone | ConnectionLost)

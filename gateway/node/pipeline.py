@@ -36,7 +36,7 @@ def pipeline_context(settings: Settings, parts: NodeParts) -> PipelineContext:
     files = StagedFiles(settings.data / _STAGED, lambda: parts.watermarks.disk_free_limit)
     threads = DiskThreads(reactor.callFromThread)
     staging = Staging(broker.clock, files, threads, pipeline.staged_size, pipeline.staged_expiry_s)
-    staging.restore()
+    replaced = staging.restore()
     memory_ms = pipeline.producer_expiry_s * 1000
     later = partial(deferLater, reactor)
 
@@ -47,7 +47,7 @@ def pipeline_context(settings: Settings, parts: NodeParts) -> PipelineContext:
         return parts.slices.coiterate(iter(TaskSteps(steps, parts.turn.touch, pause)))
 
     runs = BatchRuns(broker, staging, run, later, memory_ms)
-    runs.resume()
+    runs.resume(replaced)
     return PipelineContext(
         SplitReader(parts.worker, parts.archive, pipeline.reads),
         staging,

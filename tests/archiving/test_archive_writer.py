@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from gateway.archive import service
 from gateway.archive.archive_writer import PART_SIZE, POLL_INTERVAL_S, RETRY_DELAY_S, ArchiveWriter
 from gateway.columnar.tables.iceberg_address import IcebergAddress
 from gateway.columnar.tables.schema_files import SchemaFile
+from gateway.config import Settings
 from gateway.kernel.archives.archive import Archive, ArchiveRules
 from gateway.kernel.events import Event
 from gateway.kernel.journal.records.topology import PolicyRecord
@@ -204,3 +206,16 @@ def test_a_segment_of_a_typed_table_is_requested_with_its_schema_and_waits_witho
     assert failed[0].details["error"] == "no schema in archive.schemas describes the table 'gone'"
     archiving.broker.clock.advance(RETRY_DELAY_S)
     assert len([event for event in archiving.events if event.name == "archive.failed"]) == 2
+
+
+@pytest.mark.parametrize("has_arrow", [True, False])
+def test_a_start_without_the_library_warns_of_archives_that_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, has_arrow: bool
+) -> None:
+    archiving = ArchivingBroker(tmp_path)
+    archiving.publish("orders")
+    monkeypatch.setattr(service, "has_arrow", lambda: has_arrow)
+    worker: Any = archiving.worker
+    kernel = archiving.broker.kernel
+    service.ArchiveService(Settings(data=tmp_path), kernel, worker, lambda: None).start()
+    assert ("archives wait: they need the Python library pyarrow" in caplog.text) is not has_arrow

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.kernel.events import Event
-from gateway.kernel.messages.message import Value
+from gateway.kernel.messages.message import Message, Properties, Value
+from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.queueing.delivery_outcome import DeliveryOutcome
 from tests.behaviour.scenario import AmqpClient, Scenario, second_of
 from tests.protocols.amqp.frames import publish
@@ -392,3 +393,21 @@ def test_a_message_dropped_on_arrival_is_confirmed_when_its_dead_letter_is_durab
     peer.send(publish("", "q", b"m", delivery_mode=2))
     assert peer.receive_now() == []
     assert peer.receive() == ["Basic.Ack(delivery_tag=1, multiple=False)"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_keys_of_a_message_that_a_plugin_has_edited_are_not_those_of_another(
+    scenario: Scenario, is_first: bool
+) -> None:
+    """The edited message has the header CC, but no further keys that route it (R106)."""
+    scenario.queue("dead")
+    scenario.queue("q", TO_DEAD)
+    vhost = scenario.gateway.vhost
+    header = native_header(Properties(headers={"n": 1}))
+    plain = Message("", "q", header, b"plain")
+    edited = Message("", "q", header, b"edited").edited({"CC": ["c"]})
+    for message in (edited, plain) if is_first else (plain, edited):
+        vhost.publish(vhost.default_exchange, message)
+    scenario.policy({"max-length": 0}, pattern="^q$")
+    keys = {letter.body: letter.deaths[0]["routing-keys"] for letter in scenario.drain("dead")}
+    assert keys == {b"edited": ["q", "c"], b"plain": ["q"]}

@@ -152,6 +152,21 @@ def test_a_client_that_does_not_log_in_is_written_with_its_address(gateway: Gate
 
 @pytest.mark.parametrize(
     ("listener", "sent"),
+    [("amqp", b"AMQP\0\0\x09\x01\x01"), ("mqtt", b"\x10\x18\x00\x04MQTT\x04\xc2"), ("stomp", b"CONNECT\naccept-")],
+)
+def test_a_client_that_closes_within_its_login_is_written_with_its_address(
+    gateway: Gateway, listener: str, sent: bytes
+) -> None:
+    gateway.start(f"{listener}.port=0")
+    with socket.create_connection(gateway.addresses[listener], timeout=10) as peer:
+        address = "{}:{}".format(*peer.getsockname())
+        peer.sendall(sent)
+        peer.shutdown(socket.SHUT_WR)
+        assert f"{address} -> " in gateway.log_has("connection closed")
+
+
+@pytest.mark.parametrize(
+    ("listener", "sent"),
     [
         ("amqp", b"GET / HTTP/1.1\r\n\r\n"),
         ("mqtt", b"\x00\x00"),

@@ -175,10 +175,10 @@ class Console:
         broker = self.gateway.broker
         self.staged_files = StagedFiles(self.staged)
         staging = Staging(broker.clock, self.staged_files, InlineThreads(), self.staged_limit, expiry_s=60)
-        staging.restore()
+        replaced = staging.restore()
         later = partial(deferLater, self.clock)
         runs = BatchRuns(broker, staging, self._run_steps, later, producer_memory_ms=60_000)
-        runs.resume()
+        runs.resume(replaced)
         return PipelineContext(
             SplitReader(self.worker, self.worker, max_reads=2),
             staging,

@@ -25,6 +25,9 @@ from gateway.kernel.routing.dead_letter_publisher import OnOffered
 #: Cached headers of dead letters, and edits of headers; a cache that is full is cleared.
 _MOST_KEPT: Final = 256
 
+#: Longer headers, in bytes, are not cached: they seldom repeat.
+_LONGEST_KEPT: Final = 512
+
 
 class Death:
     """The header of a dead letter, and the deaths that it shows."""
@@ -187,7 +190,9 @@ class DeadLetter(QueueFeature):
             header = message.header.after(edit)
             if self._routing_key is not None:
                 header.sender_keys = ()
-            death = remember(self._deaths, known, Death(header, deaths_of(edit.headers)), _MOST_KEPT)
+            death = Death(header, deaths_of(edit.headers))
+            if len(message.header.raw) <= _LONGEST_KEPT:
+                remember(self._deaths, known, death, _MOST_KEPT)
         return death
 
     def _edit(self, message: Message, reason: DeathReason) -> HeaderEdit:

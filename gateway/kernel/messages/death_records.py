@@ -50,7 +50,9 @@ def shows_no_death(header: Header) -> bool:
     Then ``headers_after_death`` depends on the address of its message alone. Every format keeps the names of headers as
     they are, so one that does not occur in the bytes is not there.
     """
-    return header.expiration_ms is None and not header.sender_keys and b"x-death" not in header.raw
+    raw = header.raw
+    has_keys = header.sender_keys or b"CC" in raw  # a plugin may have added them, or turned them off
+    return header.expiration_ms is None and not has_keys and b"x-death" not in raw
 
 
 def headers_after_death(message: Message, queue_name: str, reason: DeathReason, at_s: int) -> dict[str, Value]:

@@ -121,11 +121,14 @@ class DepthFile:
             sample = found.fetchone()
         return None if sample is None else DepthPlace(self.start_ms, sample[0])
 
+    def ended_ms(self, place: DepthPlace) -> int:
+        """Return when a sample ended."""
+        return self._times(place)[1]
+
     def answers(self, place: DepthPlace, moment_ms: int) -> bool:
         """Return whether a sample is recent enough for a moment, at which the broker had not stopped."""
         longest_ms, closed_ms = self._connection.execute("SELECT longest_ms, closed_ms FROM about").fetchone()
-        _, ended_ms = self._times(place)
-        return moment_ms - ended_ms <= longest_ms and (closed_ms is None or moment_ms < closed_ms)
+        return moment_ms - self.ended_ms(place) <= longest_ms and (closed_ms is None or moment_ms < closed_ms)
 
     def page(self, place: DepthPlace, vhost: str) -> DepthPage:
         """Return the next queues of a virtual host after a place. :raises LookupError: if its sample does not exist."""

@@ -127,12 +127,30 @@ class DepthFiles:
             file.close()
 
     def _find(self, moment_ms: int) -> DepthPlace | None:
-        """Look in the file of the moment, and in the one before it: a file is empty until its first sample ended."""
-        for start_ms in [start for start in self._starts() if start <= moment_ms][:-3:-1]:
-            with closing(self._open(start_ms)) as reading:
-                place = reading.file.place_at(moment_ms)
-                if place is not None:
-                    return place if reading.file.answers(place, moment_ms) else None
+        """Find the last sample before the moment in all files: their times overlap where the clock was set back.
+
+        That sample alone says whether the broker had stopped. A broken file is an error only if no other one answers.
+        """
+        latest: tuple[int, float, DepthPlace] | None = None
+        broken: sqlite3.Error | None = None
+        for start_ms in self._starts():
+            if start_ms > moment_ms:
+                break
+            try:
+                with closing(self._open(start_ms)) as reading:
+                    place = reading.file.place_at(moment_ms)
+                    if place is not None:
+                        found = reading.file.ended_ms(place), reading.file.path.stat().st_mtime, place
+                        latest = found if latest is None else max(latest, found)
+            except sqlite3.Error as error:
+                broken = error
+        if latest is not None:
+            *_, place = latest
+            with closing(self._open(place.file_ms)) as reading:
+                if reading.file.answers(place, moment_ms):
+                    return place
+        if broken is not None:
+            raise broken
         return None
 
     def _page(self, place: DepthPlace, vhost: str) -> DepthPage:

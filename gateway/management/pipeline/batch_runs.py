@@ -1,6 +1,6 @@
 """The batches of all virtual hosts that are published in slices, from their commits or continued after a restart."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from gateway.management.pipeline.batches import StagedBatch
 from gateway.management.pipeline.published import DUPLICATE
 from gateway.management.pipeline.refusals import not_found
 from gateway.management.pipeline.row_checks import RowChecks
+from gateway.management.pipeline.staged_files import AttemptKey
 from gateway.management.pipeline.staging import Staging
 
 _log: Final = StructuredLog("pipeline")
@@ -55,14 +56,19 @@ class BatchRuns:
     def __len__(self) -> int:
         return len(self._run_by_key)
 
-    def resume(self) -> None:
-        """Continue the batches that a restart has interrupted; called once, after the recovery."""
+    def resume(self, replaced: Iterable[AttemptKey]) -> None:
+        """Continue the batches that a restart has interrupted; called once, after the recovery.
+
+        Of the ``replaced`` attempts, which later runs of their batches write again, those that are not committed are
+        discarded.
+        """
         for vhost in self._broker.vhost_by_name.values():
             for batch in vhost.batches:
                 staged = StagedBatch.of_record(batch.record)
                 self._staging.keep(staged.keys)
                 run = self._new_run(vhost, staged)
                 self._start(run, run.publishing())
+        self._staging.discard_all(replaced)
 
     def of(self, vhost: VirtualHost) -> Iterator[BatchRun]:
         """Yield the batches of a virtual host."""

@@ -48,6 +48,13 @@ class BatchPublisher:
         if is_published(self._vhost, self._batch):
             self._discard()
             return DUPLICATE
+        self._staging.keep(self._batch.keys)  # a later run of a job must not replace them now
+        try:
+            return (yield from self._published())
+        finally:
+            self._staging.keep(self._batch.keys, is_committed=False)
+
+    def _published(self) -> Steps[Fields]:
         messages = yield from self._prepare()
         if is_published(self._vhost, self._batch):  # the same commit was repeated during the preparation
             return DUPLICATE

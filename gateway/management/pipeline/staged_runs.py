@@ -24,10 +24,10 @@ class StagedRun:
 
     __slots__ = ("attempts", "name", "updated_at_ms")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, updated_at_ms: int) -> None:
         self.name = name
         self.attempts: set[AttemptKey] = set()
-        self.updated_at_ms = 0
+        self.updated_at_ms = updated_at_ms
 
 
 class StagedRuns:
@@ -54,17 +54,22 @@ class StagedRuns:
         replaced: list[AttemptKey] = []
         if run is None or run.name < name:
             replaced = [] if run is None else [*run.attempts]
-            run = self._run_by_batch[batch] = StagedRun(name)
+            run = self._run_by_batch[batch] = StagedRun(name, now_ms)
         elif run.name > name:
             return [key]
         run.attempts.add(key)
         run.updated_at_ms = max(run.updated_at_ms, now_ms)
         return replaced
 
-    def updated_at_ms(self, key: AttemptKey) -> int:
-        """Return the time of the last part of an attempt's run; 0 without one."""
+    def latest(self, key: AttemptKey) -> str:
+        """Return the name of the latest run of the batch of an attempt; empty without one."""
+        run = self._run_by_batch.get(_run_of(key)[0])
+        return "" if run is None else run.name
+
+    def updated_at_ms(self, key: AttemptKey) -> int | None:
+        """Return the time of the last part of an attempt's run; ``None`` without one."""
         run = self._run(key)
-        return 0 if run is None else run.updated_at_ms
+        return None if run is None else run.updated_at_ms
 
     def remove(self, key: AttemptKey) -> None:
         """Forget an attempt, and its run after the last one."""

@@ -82,17 +82,22 @@ class Staging:
     def __len__(self) -> int:
         return len(self._attempts)
 
-    def restore(self) -> None:
-        """Find the parts on the disk; called once, before clients are served."""
+    def restore(self) -> list[AttemptKey]:
+        """Find the parts on the disk; called once, before clients are served.
+
+        Return the attempts that later runs replace. Discard them once those of committed batches are kept.
+        """
         now_ms = self._now_ms
+        replaced: list[AttemptKey] = []
         found = sorted(self._files.found(), key=lambda part: -part.age_s)
         for part in found:
             attempt = self._renewed(part.key)
             attempt.updated_at_ms = now_ms - int(part.age_s * _MS)
             attempt.durable.add(part.number)
             self._resize(part.key, attempt, part.number, part.size)
-            self.discard_all(self._runs.add(part.key, attempt.updated_at_ms))
+            replaced += self._runs.add(part.key, attempt.updated_at_ms)
         self._set_timer()
+        return replaced
 
     def stage(self, key: AttemptKey, number: int, rows: bytes) -> "Deferred[int]":
         """Write a part of an attempt; return a deferred of the number of its durable parts.
@@ -103,7 +108,9 @@ class Staging:
         if self.is_committed(key):
             raise HttpError(409, "committed", f"attempt '{key.name}' is committed: it takes no more rows")
         if self._runs.is_replaced(key):
-            raise HttpError(409, "replaced", "the same batch is written again by a job that started later")
+            latest = self._runs.latest(key)
+            reason = f"the batch is written by a run that began later by the clocks of the drivers: '{latest}'"
+            raise HttpError(409, "replaced", reason)
         self.discard_all(self._runs.add(key, self._now_ms))
         try:
             self._require_space(key, number, len(rows))
@@ -255,11 +262,12 @@ class Staging:
         self._is_timer_set = False
         before_ms = self._now_ms - self._expiry_s * _MS
         for key, attempt in list(self._attempts.items()):
-            if attempt.updated_at_ms > before_ms:
-                break
             if attempt.is_committed:
                 continue
-            if (updated_at_ms := self._runs.updated_at_ms(key)) > before_ms:
+            if attempt.updated_at_ms > before_ms:
+                break
+            updated_at_ms = self._runs.updated_at_ms(key)
+            if updated_at_ms is not None and updated_at_ms > before_ms:
                 self._renewed(key).updated_at_ms = updated_at_ms
             else:
                 self.discard(key)

@@ -71,11 +71,13 @@ def test_a_page_of_a_removed_file_is_gone(broker: RecordedBroker) -> None:
 
 
 def test_a_broken_file_is_an_error(broker: RecordedBroker, tmp_path: Path) -> None:
+    """Unless another file answers."""
     (tmp_path / f"{broker.now_ms + 1}.sqlite").write_text("no database at all" * 100)
-    answer = ask(broker, f"at={broker.now_ms + 1}")
+    answer = ask(broker, f"at={broker.now_ms + 10**9}")
     assert (answer.status, answer.json["error"]) == (503, "not_now")
     assert "file is not a database" in answer.json["reason"]
     assert ask(broker, f"at={broker.now_ms}").status == 200
+    assert ask(broker, f"at={broker.now_ms + 1}").json["sampled_to_ms"] == broker.now_ms
 
 
 def test_without_a_record_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

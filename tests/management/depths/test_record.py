@@ -231,6 +231,17 @@ def test_a_clock_that_is_set_back_begins_a_new_file(broker: RecordedBroker, tmp_
     assert len(rows(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("back_s", [15, 600, 7200])
+def test_after_the_clock_was_set_back_each_new_sample_is_known(broker: RecordedBroker, back_s: int) -> None:
+    """Also those of the times that the file before has, and of later ones."""
+    for _ in range(70):
+        broker.sample()
+    broker.clock.set_back(back_s)
+    for _ in range(150):
+        broker.publish("q", 1)
+        assert broker.recorded(broker.sample()) == broker.present()
+
+
 def test_a_file_of_a_time_to_come_does_not_remove_the_present_one(broker: RecordedBroker, tmp_path: Path) -> None:
     with (tmp_path / f"{broker.now_ms + 10**12}.sqlite").open("wb") as large:
         large.truncate(2**21)

@@ -12,6 +12,7 @@ import pytest
 from gateway.kernel.alarms import Resource
 from gateway.kernel.journal.changes import Enqueued, Put
 from gateway.kernel.journal.records.batches import BatchPositionRecord, BatchRecord
+from gateway.management.pipeline.staging import Staging
 from gateway.testing.clock import FakeClock
 from tests.management.console import Console, is_complete, parsed
 from tests.protocols.amqp.dialogue import Gateway
@@ -592,6 +593,63 @@ def test_committed_rows_are_not_replaced(console: Console) -> None:
     assert bodies(console) == BODIES
     assert commit(console, batch(("batch.2.a", 2, 2 * ROWS))) == (200, {"published": 0, "duplicate": True})
     assert staged_attempts(console) == set()
+
+
+def test_committed_rows_are_not_replaced_by_a_restart_either(console: Console) -> None:
+    """A task of a later run asked before the commit whether the batch is committed, and has staged rows after it."""
+    stage_all(console, "batch.1.a")
+    begin(console, batch(("batch.1.a", 2, 2 * ROWS)), slices=1)
+    assert stage(console, framed([b"x"]), "batch.2.a")[0] == 200
+    after = after_kill(console)
+    assert staged_attempts(after) == {"batch.1.a", "batch.2.a"}
+    run_out(after)
+    assert bodies(after) == BODIES
+    assert staged_attempts(after) == {"batch.2.a"}
+
+
+def test_rows_are_not_replaced_while_a_small_batch_is_published(clock: FakeClock) -> None:
+    console = Console(Gateway(clock=clock), ends_turns=True, steps_singly=True)
+    console.put("/queues/%2F/orders", {"durable": True})
+    rows = [b"%d" % number for number in range(20)]
+    for part in range(2):
+        stage(console, framed(rows[part * 10 : part * 10 + 10]), "batch.1.a", part)
+    transport = console.send("POST", f"{BASE}/commit", batch(("batch.1.a", 2, 20)))
+    step(console)
+    assert bodies(console) == []
+    stage(console, framed([b"x"]), "batch.2.a")
+    assert finish(console, transport) == (200, PUBLISHED | {"published": 20})
+    assert bodies(console) == rows
+
+
+def test_attempts_without_a_run_expire_soon_after_the_machine_has_started(console: Console) -> None:
+    """The clock of the machine is younger than the rows."""
+    stage(console, framed([b"x"]), "alone")
+    stage(console, framed([b"x"]), "batch.1.a")
+    for path in console.staged.rglob("*.part"):
+        os.utime(path, (time.time() - 5000,) * 2)
+    after = after_kill(console)
+    after.gateway.broker.clock.advance(1)  # type: ignore[attr-defined]
+    assert staged_attempts(after) == set()
+
+
+def test_a_committed_attempt_does_not_keep_the_expiry_busy(
+    console: Console, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is younger than an attempt after it, whose run has renewed it."""
+    calls: list[object] = []
+    expire = Staging._expire
+    monkeypatch.setattr(Staging, "_expire", lambda self: (calls.append(self), expire(self)))
+    stage(console, framed([b"x"]), "run.1.first")
+    clock.advance(30)
+    stage(console, framed([b"x"]), "run.1.second")
+    clock.advance(20)
+    stage_all(console, "committed")
+    console.delete("/queues/%2F/orders")
+    console.pipeline.staging.keep([key for key in console.pipeline.staging._attempts if key.name == "committed"])
+    for _ in range(100):
+        clock.advance(1)
+    assert len(calls) < 10
+    assert staged_attempts(console) == {"committed"}
 
 
 def test_a_run_replaces_the_earlier_one_before_it_needs_space(clock: FakeClock) -> None:

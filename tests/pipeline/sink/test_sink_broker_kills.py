@@ -152,7 +152,7 @@ def test_a_job_that_runs_again_replaces_what_its_killed_driver_has_staged(broker
     successor = writer(broker)
     messages = [write(successor, 0)]
     assert state(broker)["staged"] == {"attempts": 1, "bytes": size, "limit": 64 * 2**30}
-    with pytest.raises(BrokerRefused, match="written again by a job that started later"):
+    with pytest.raises(BrokerRefused, match="the batch is written by a run that began later"):
         write(killed, 1)
     with pytest.raises(StagedLost):
         killed.commit([staged])
