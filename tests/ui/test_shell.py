@@ -120,3 +120,30 @@ def test_a_table_is_whole_on_a_phone(browser: Browser, page: str) -> None:
     beyond = """const excess = (each) => each.scrollWidth - each.clientWidth;
         return Math.max(...[...document.querySelectorAll('.table-scroll')].map(excess))"""
     assert browser.driver.execute_script(beyond) <= 0
+
+
+#: Renders a component that shows a store, changes the store before the component observes it, and returns what is shown
+#: after some frames.
+_CHANGED_AT_ONCE = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { html, render } = await import("/lib/html.js");
+  const { store, useStore } = await import("/lib/store.js");
+  const observed = store("before");
+  const place = document.createElement("div");
+  function Shown() { return html`<b>${useStore(observed)}</b>`; }
+  render(html`<${Shown} />`, place);
+  observed.set("after");
+  const look = (left) => {
+    if (place.textContent === "after" || left === 0) done(place.textContent);
+    else setTimeout(() => look(left - 1), 20);
+  };
+  look(100);
+})();
+"""
+
+
+def test_a_choice_right_after_the_start_of_a_page_is_shown(browser: Browser) -> None:
+    """Otherwise a page would go on with the virtual host of before: an import would compare with the whole broker."""
+    browser.open("/definitions")
+    assert browser.driver.execute_async_script(_CHANGED_AT_ONCE) == "after"

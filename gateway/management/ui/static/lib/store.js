@@ -25,8 +25,13 @@ export function store(value) {
 /** Return the value of a store; the component renders again when it changes. */
 export function useStore(observed) {
   const [, renderAgain] = useState(0);
-  useEffect(() => observed.subscribe(() => renderAgain((count) => count + 1)), [observed]);
-  return observed.get();
+  const value = observed.get();
+  useEffect(() => {
+    const changed = () => renderAgain((count) => count + 1);
+    if (observed.get() !== value) changed(); // between the first rendering and this effect
+    return observed.subscribe(changed);
+  }, [observed]);
+  return value;
 }
 
 /** Create a store whose value, a string, is kept in the browser. */
