@@ -285,6 +285,67 @@ def test_a_backup_contains_stream_files(place: LmdbPlace, session: StoreSession,
     _expect_copy(place, tmp_path / "copy")
 
 
+class TruncatingOwner:
+    """Moves a segment into a file before the data are copied, and removes the file before it is copied."""
+
+    def __init__(self, place: LmdbPlace, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+        self._directory = directory(place)
+        self._times = times
+        self._copies = 0
+        self._hidden: list[Path] = []
+        copy_into = SegmentFiles.copy_into
+
+        def copy(files: SegmentFiles, target: SegmentFiles) -> None:
+            self._copies += 1
+            is_first, attempt = self._copies % 2 == 1, (self._copies + 1) // 2
+            if attempt <= self._times:
+                self._hide() if is_first else None
+            copy_into(files, target)
+            if is_first and attempt > self._times:
+                self._show(target)
+
+        monkeypatch.setattr(SegmentFiles, "copy_into", copy)
+
+    def _hide(self) -> None:
+        """The file is there neither for the first copy nor for the second one."""
+        for path in self._directory.glob(f"{10:020}.chunks"):
+            self._hidden.append(path.rename(path.with_suffix(".hidden")))
+
+    def _show(self, target: SegmentFiles) -> None:
+        """The next copy of the data names a segment that has its file again."""
+        for path in self._hidden:
+            path.rename(path.with_suffix(".chunks"))
+        self._hidden = []
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_backup_copies_the_data_again_if_a_segment_was_removed_meanwhile(
+    place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    for first in range(0, 300, 10):
+        session.append(*sealing(first, first + 10))
+    session.append(stream_message(1, 300))
+    wait_for_sealer(session)
+    session.store.close()
+    TruncatingOwner(place, monkeypatch, times)
+    back_up(place.path, tmp_path / "copy")
+    monkeypatch.undo()
+    _expect_copy(place, tmp_path / "copy")
+
+
+def test_a_backup_whose_segments_are_always_removed_is_none(
+    place: LmdbPlace, session: StoreSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for first in range(0, 30, 10):
+        session.append(*sealing(first, first + 10))
+    wait_for_sealer(session)
+    session.store.close()
+    TruncatingOwner(place, monkeypatch, float("inf"))
+    with pytest.raises(StorageError, match=f"segments are removed faster than they are copied: .*{10:020}.chunks"):
+        back_up(place.path, tmp_path / "copy")
+    assert not (tmp_path / "copy" / "data.mdb").exists()
+
+
 def _expect_copy(place: LmdbPlace, path: Path) -> None:
     """Check the content of a copy, after removing the original."""
     store = place.store
