@@ -76,8 +76,11 @@ def _lost_segment(target: Path, files: SegmentFiles) -> Path | None:
         begun = None
         with environment.begin() as transaction, transaction.cursor(table) as cursor:
             for key, record in cursor:
-                stream_id, first = unpack_place(key)
-                _, is_filed = decode_segment(stream_id, first, record)
+                try:
+                    stream_id, first = unpack_place(key)
+                    _, is_filed = decode_segment(stream_id, first, record)
+                except StorageError:
+                    continue  # damaged, or of a newer gateway: copied as it is, and judged by a start
                 if not is_filed or files.exists(stream_id, first):
                     begun = stream_id
                 elif begun == stream_id:

@@ -41,7 +41,7 @@ def encode_enqueued(enqueued: Enqueued) -> bytes:
     must not be lost.
     """
     try:
-        return _pack_enqueued(
+        return _pack_enqueued(  # without a tuple of the numbers: 0.14 instead of 0.22 µs, compiled
             ENQUEUED_VERSION,
             enqueued.queue_id,
             enqueued.message_id,

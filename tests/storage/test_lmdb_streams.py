@@ -346,6 +346,23 @@ def test_a_backup_whose_segments_are_always_removed_is_none(
     assert not (tmp_path / "copy" / "data.mdb").exists()
 
 
+def test_a_backup_has_the_damaged_records_of_segments_too(
+    place: LmdbPlace, session: StoreSession, tmp_path: Path
+) -> None:
+    session.append(*sealing(0, 10))
+    wait_for_sealer(session)
+    session.store.close()
+    with lmdb.open(str(place.path), max_dbs=16) as environment:
+        segments = environment.open_db(b"segments", create=False)
+        with environment.begin(write=True) as transaction:
+            transaction.put(bytes(16), b"damaged", db=segments)
+    back_up(place.path, tmp_path / "copy")
+    with lmdb.open(str(tmp_path / "copy"), max_dbs=16, readonly=True) as environment:
+        segments = environment.open_db(b"segments", create=False)
+        with environment.begin() as transaction:
+            assert transaction.get(bytes(16), db=segments) == b"damaged"
+
+
 def _expect_copy(place: LmdbPlace, path: Path) -> None:
     """Check the content of a copy, after removing the original."""
     store = place.store

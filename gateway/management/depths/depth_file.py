@@ -40,7 +40,7 @@ _ROWS: Final = 150
 
 _GONE: Final = (None, None, None)
 
-_SAMPLE_AT: Final = "SELECT number, begun_ms, ended_ms FROM samples WHERE ended_ms <= ? ORDER BY ended_ms DESC LIMIT 1"
+_SAMPLE_AT: Final = "SELECT number, ended_ms FROM samples WHERE ended_ms <= ? ORDER BY ended_ms DESC LIMIT 1"
 
 _DEPTHS_AT: Final = """
 SELECT queues.number, queues.name, depths.incarnation, depths.ready, depths.unacknowledged
@@ -113,22 +113,22 @@ class DepthFile:
 
     # Reading
 
-    def place_at(self, moment_ms: int) -> DepthPlace | None:
-        """Return the last sample that had ended at a moment; ``None`` without one, as after a crash in the first."""
+    def sample_at(self, moment_ms: int) -> tuple[int, DepthPlace, bool] | None:
+        """Return when the last sample before a moment ended, its place, and whether it answers for the moment.
+
+        It does if it is recent enough, and the broker had not stopped. ``None`` without a sample, as after a crash in
+        the first one.
+        """
         if not self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'samples'").fetchone()[0]:
             return None
         with closing(self._connection.execute(_SAMPLE_AT, (moment_ms,))) as found:
             sample = found.fetchone()
-        return None if sample is None else DepthPlace(self.start_ms, sample[0])
-
-    def ended_ms(self, place: DepthPlace) -> int:
-        """Return when a sample ended."""
-        return self._times(place)[1]
-
-    def answers(self, place: DepthPlace, moment_ms: int) -> bool:
-        """Return whether a sample is recent enough for a moment, at which the broker had not stopped."""
+        if sample is None:
+            return None
+        number, ended_ms = sample
         longest_ms, closed_ms = self._connection.execute("SELECT longest_ms, closed_ms FROM about").fetchone()
-        return moment_ms - self.ended_ms(place) <= longest_ms and (closed_ms is None or moment_ms < closed_ms)
+        answers = moment_ms - ended_ms <= longest_ms and (closed_ms is None or moment_ms < closed_ms)
+        return ended_ms, DepthPlace(self.start_ms, number), answers
 
     def page(self, place: DepthPlace, vhost: str) -> DepthPage:
         """Return the next queues of a virtual host after a place. :raises LookupError: if its sample does not exist."""

@@ -2,18 +2,17 @@
 
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from twisted.internet.defer import Deferred
 
 from gateway.management.depths.depth_file import DepthFile
 from gateway.management.depths.depth_sample import DepthPage, DepthPlace, DepthSample
-
-T = TypeVar("T")
+from gateway.management.disk_thread import DiskThread
 
 #: A file that has this part of the size of all is full, if it has grown to a multiple of its first sample: the oldest
 #: files are removed as a whole.
@@ -48,8 +47,7 @@ class DepthFiles:
         self._longest_ms = longest_ms
         self._max_age_ms = max_age_ms
         self._max_size = max_size
-        self._call_in_kernel = call_in_kernel
-        self._pool = pool or ThreadPoolExecutor(1, "depths")
+        self._thread = DiskThread("depths", call_in_kernel, pool)
         self._file: DepthFile | None = None  # of the thread
         self._full_size = 0
         self._is_used = False
@@ -59,15 +57,15 @@ class DepthFiles:
     def write(self, sample: DepthSample, *, starts_file: bool) -> "Deferred[None]":
         """Write a sample, the first one of a file or a later one. Fails with the error of the disk or of SQLite."""
         self._is_used = True
-        return self._run(lambda: self._start_file(sample) if starts_file else self._add(sample))
+        return self._thread.run(lambda: self._start_file(sample) if starts_file else self._add(sample))
 
     def find(self, moment_ms: int) -> "Deferred[DepthPlace | None]":
         """Return where the depths as of a moment (wall time in ms) are; ``None`` if they are not known."""
-        return self._run(lambda: self._find(moment_ms))
+        return self._thread.run(lambda: self._find(moment_ms))
 
     def page(self, place: DepthPlace, vhost: str) -> "Deferred[DepthPage]":
         """Return the next queues of a virtual host after a place. Fails with ``LookupError`` without its file."""
-        return self._run(lambda: self._page(place, vhost))
+        return self._thread.run(lambda: self._page(place, vhost))
 
     def stop(self, now_ms: int) -> None:
         """Record that the broker stops, and end the thread."""
@@ -75,19 +73,8 @@ class DepthFiles:
             with suppress(
                 OSError, sqlite3.Error, TimeoutError, RuntimeError
             ):  # it is stopped already, or the disk fails
-                self._pool.submit(self._end, now_ms).result(_PATIENCE_S)
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _run(self, work: Callable[[], T]) -> "Deferred[T]":
-        result: Deferred[T] = Deferred(canceller=lambda _: None)
-
-        def finished(future: "Future[T]") -> None:
-            if not future.cancelled():
-                self._call_in_kernel(lambda: _fire(result, future))
-
-        with suppress(RuntimeError):  # the broker stops: there is no answer to wait for
-            self._pool.submit(work).add_done_callback(finished)
-        return result
+                self._thread.wait_for(lambda: self._end(now_ms), _PATIENCE_S)
+        self._thread.stop()
 
     # On the thread
 
@@ -131,24 +118,24 @@ class DepthFiles:
 
         That sample alone says whether the broker had stopped. A broken file is an error only if no other one answers.
         """
-        latest: tuple[int, float, DepthPlace] | None = None
+        latest: tuple[int, float, DepthPlace, bool] | None = None
         broken: sqlite3.Error | None = None
         for start_ms in self._starts():
             if start_ms > moment_ms:
                 break
             try:
                 with closing(self._open(start_ms)) as reading:
-                    place = reading.file.place_at(moment_ms)
-                    if place is not None:
-                        found = reading.file.ended_ms(place), reading.file.path.stat().st_mtime, place
+                    sample = reading.file.sample_at(moment_ms)
+                    if sample is not None:
+                        ended_ms, place, answers = sample
+                        found = ended_ms, reading.file.path.stat().st_mtime, place, answers
                         latest = found if latest is None else max(latest, found)
             except sqlite3.Error as error:
                 broken = error
         if latest is not None:
-            *_, place = latest
-            with closing(self._open(place.file_ms)) as reading:
-                if reading.file.answers(place, moment_ms):
-                    return place
+            *_, place, answers = latest
+            if answers:
+                return place
         if broken is not None:
             raise broken
         return None
@@ -198,13 +185,3 @@ class _Reading:
     def close(self) -> None:
         if not self._is_shared:
             self.file.close()
-
-
-def _fire(result: "Deferred[T]", future: "Future[T]") -> None:
-    if result.called:
-        return
-    error = future.exception()
-    if error is None:
-        result.callback(future.result())
-    else:
-        result.errback(error)

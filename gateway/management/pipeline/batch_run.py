@@ -138,7 +138,7 @@ class BatchRun:
             yield from self._check.steps()
             if self.is_stopped:
                 return
-            if is_published(self._vhost, self.staged):
+            if is_published(self._vhost, self.staged.identity):
                 self._end(DUPLICATE)
                 return
             if self._broker.vhost_by_name.get(self._vhost.name) is not self._vhost:

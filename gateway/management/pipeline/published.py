@@ -5,15 +5,14 @@ from typing import Final
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields
-from gateway.management.pipeline.batches import StagedBatch
+from gateway.management.pipeline.batches import BatchIdentity, StagedBatch
 
 DUPLICATE: Final[Fields] = {"published": 0, "duplicate": True}
 """The answer to a batch that was published before."""
 
 
-def is_published(vhost: VirtualHost, batch: StagedBatch) -> bool:
-    """Return whether a batch, or a later one of the same query, was published."""
-    identity = batch.identity
+def is_published(vhost: VirtualHost, identity: BatchIdentity | None) -> bool:
+    """Return whether a batch, or a later one of the same query, was published; one without an identity never was."""
     return identity is not None and vhost.producers.has_published(identity.producer, identity.query, identity.batch)
 
 

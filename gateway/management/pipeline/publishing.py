@@ -45,7 +45,7 @@ class BatchPublisher:
 
     def steps(self) -> Steps[Fields]:
         """Publish the batch in steps. :raises HttpError: if nothing of it was published."""
-        if is_published(self._vhost, self._batch):
+        if is_published(self._vhost, self._batch.identity):
             self._discard()
             return DUPLICATE
         self._staging.keep(self._batch.keys)  # a later run of a job must not replace them now
@@ -56,7 +56,7 @@ class BatchPublisher:
 
     def _published(self) -> Steps[Fields]:
         messages = yield from self._prepare()
-        if is_published(self._vhost, self._batch):  # the same commit was repeated during the preparation
+        if is_published(self._vhost, self._batch.identity):  # the same commit was repeated during the preparation
             return DUPLICATE
         answer = yield from self._publish(messages)
         self._journal.when_durable(self._journal.pending_lsn, self._discard)

@@ -36,11 +36,11 @@ class StagedRuns:
     def __init__(self) -> None:
         self._run_by_batch: dict[BatchName, StagedRun] = {}
 
-    def is_replaced(self, key: AttemptKey) -> bool:
-        """Return whether a later run of the same batch stages rows."""
+    def later(self, key: AttemptKey) -> str | None:
+        """Return the name of the later run of the same batch that stages rows; ``None`` without one."""
         batch, name = _run_of(key)
         run = self._run_by_batch.get(batch)
-        return run is not None and name < run.name
+        return run.name if run is not None and name < run.name else None
 
     def add(self, key: AttemptKey, now_ms: int) -> list[AttemptKey]:
         """Note that a part of an attempt is staged; return the attempts that are replaced: those of an earlier run.
@@ -60,11 +60,6 @@ class StagedRuns:
         run.attempts.add(key)
         run.updated_at_ms = max(run.updated_at_ms, now_ms)
         return replaced
-
-    def latest(self, key: AttemptKey) -> str:
-        """Return the name of the latest run of the batch of an attempt; empty without one."""
-        run = self._run_by_batch.get(_run_of(key)[0])
-        return "" if run is None else run.name
 
     def updated_at_ms(self, key: AttemptKey) -> int | None:
         """Return the time of the last part of an attempt's run; ``None`` without one."""

@@ -6,7 +6,7 @@ run of a job (``staged_runs``) expire together, and the first part of a later ru
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -107,9 +107,8 @@ class Staging:
         """
         if self.is_committed(key):
             raise HttpError(409, "committed", f"attempt '{key.name}' is committed: it takes no more rows")
-        if self._runs.is_replaced(key):
-            latest = self._runs.latest(key)
-            reason = f"the batch is written by a run that began later by the clocks of the drivers: '{latest}'"
+        if (later := self._runs.later(key)) is not None:
+            reason = f"the batch is written by a run that began later by the clocks of the drivers: '{later}'"
             raise HttpError(409, "replaced", reason)
         self.discard_all(self._runs.add(key, self._now_ms))
         try:
@@ -165,11 +164,12 @@ class Staging:
 
     def discard_all(self, keys: Iterable[AttemptKey]) -> None:
         """Delete the attempts that are not committed: some at once, further ones in slices."""
-        discarding = self._discarding(keys)
+        discarding = self.discarding(keys)
         if sum(1 for _ in islice(discarding, _DISCARDED_AT_ONCE)) == _DISCARDED_AT_ONCE:
             self._clock.background.add_later(discarding)
 
-    def _discarding(self, keys: Iterable[AttemptKey]) -> Iterator[None]:
+    def discarding(self, keys: Iterable[AttemptKey]) -> Generator[None, None, None]:
+        """Return the steps that delete the attempts that are not committed."""
         for key in keys:
             if not self.is_committed(key):
                 self.discard(key)

@@ -1,6 +1,5 @@
 """/pipeline: the sink of Spark: rows are staged in parts and published in batches."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -54,7 +53,7 @@ def commit(call: Call, vhost: str) -> LongTask:
     found = pipeline.runs.find(virtual_host, batch)
     if isinstance(found, BatchRun):
         return LongTask(_joining(pipeline, batch, found, wait_s))
-    if found is not None or is_published(virtual_host, batch):
+    if found is not None or is_published(virtual_host, batch.identity):
         return LongTask(_discarding(pipeline.staging, batch))
     if call.fields.get("is_repeated"):
         raise not_committed()
@@ -73,18 +72,12 @@ def commit(call: Call, vhost: str) -> LongTask:
 def batch_state(call: Call, vhost: str) -> Fields:
     """Return whether a batch is unknown, committed or published: rows of the latter two need not be staged again."""
     virtual_host, pipeline = call.accessible_vhost(vhost), call.context.pipeline
-    identity = {name: call.query.get(name) for name in ("producer", "query")}
-    batch = StagedBatch(
-        virtual_host.name,
-        call.principal.name,
-        identity=_identity(identity | {"batch": whole_number(call, "batch")}),
-        attempts=[],
-        defaults=RowDefaults(None, ""),
-    )
-    if is_published(virtual_host, batch):
+    named = {name: call.query.get(name) for name in ("producer", "query")}
+    identity = _identity(named | {"batch": whole_number(call, "batch")})
+    if is_published(virtual_host, identity):
         return {"state": "published"}
     runs = pipeline.runs.of(virtual_host)
-    is_committed = any(run.batch is not None and run.staged.identity == batch.identity for run in runs)
+    is_committed = any(run.batch is not None and run.staged.identity == identity for run in runs)
     return {"state": "publishing" if is_committed else "unknown"}
 
 
@@ -96,7 +89,7 @@ def discard(call: Call, vhost: str) -> LongTask:
     if not isinstance(attempts, list):
         raise bad_request("'attempts' must be a list")
     keys = [AttemptKey(virtual_host.name, call.principal.name, _attempt(name)) for name in attempts]
-    return LongTask(_discarding_all(call.context.pipeline.staging, keys))
+    return LongTask(call.context.pipeline.staging.discarding(keys))
 
 
 @routes.get("/pipeline/<vhost>/batches", level=AccessLevel.MONITORING)
@@ -130,21 +123,14 @@ def _size(staging: Staging, batch: StagedBatch) -> int:
 
 def _joining(pipeline: PipelineContext, batch: StagedBatch, run: BatchRun, wait_s: float | None) -> Steps[object]:
     """Return the steps that wait for the run of the same batch, whose attempts may be others: these are deleted."""
-    yield from _discarding_all(pipeline.staging, batch.keys)
+    yield from pipeline.staging.discarding(batch.keys)
     return (yield from pipeline.runs.waiting(run, wait_s))
 
 
 def _discarding(staging: Staging, batch: StagedBatch) -> Steps[Fields]:
     """Return the steps that delete the rows of a batch that was published before, and its answer."""
-    yield from _discarding_all(staging, batch.keys)
+    yield from staging.discarding(batch.keys)
     return DUPLICATE
-
-
-def _discarding_all(staging: Staging, keys: Iterable[AttemptKey]) -> Steps[None]:
-    for key in keys:
-        if not staging.is_committed(key):
-            staging.discard(key)
-        yield None
 
 
 def _wait_s(fields: Fields) -> float | None:
