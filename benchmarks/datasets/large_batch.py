@@ -25,8 +25,8 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from benchmarks.datasets.__main__ import HOST, ROOT, Rig, call, say, spark_cluster, until
 from benchmarks.datasets.queries import SETTINGS
+from benchmarks.datasets.rig import HOST, ROOT, Rig, call, say, spark_cluster, until
 from gateway.cli.local_cluster.processes import ChildProcess
 from gateway_arrow import StreamReading
 
@@ -152,7 +152,8 @@ def main() -> int:
     parser.add_argument("--write", nargs=2, metavar=("URL", "MASTER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.write:
-        write(*options.write, options.rows)
+        url, master = options.write
+        write(url, master, options.rows)
         return 0
     for number in (signal.SIGINT, signal.SIGTERM):  # ends the processes, too
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
