@@ -7,7 +7,6 @@ messages and backlogs.
 """
 
 import argparse
-import resource
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Final
 from benchmarks.curves.curves import CURVES, Curve
 from benchmarks.curves.plot import draw
 from benchmarks.curves.point import Point
+from benchmarks.load.processes import raise_descriptor_limit
 from benchmarks.load.tables import mb, table
 
 #: More open files than the largest number of connections needs.
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=100_000, help="the largest number of connections, queues, ...")
     parser.add_argument("--output", type=Path, help="a directory for the plots and the table")
     options = parser.parse_args()
-    descriptors = _raise_descriptor_limit() - _OTHER_FILES
+    descriptors = raise_descriptor_limit(_DESCRIPTORS) - _OTHER_FILES
     sections = []
     for curve in CURVES:
         if options.only in (None, curve.name):
@@ -63,16 +63,6 @@ def _section(curve: Curve, points: Sequence[Point]) -> str:
     head = (curve.axis, "messages a second", "µs of CPU a message", "MB resident")
     rows = [(f"{each.at:,}", f"{each.rate:,.0f}", f"{each.cpu_us:.2f}", mb(each.resident_bytes)) for each in points]
     return "\n".join((f"{curve.messages}:", "", *table([head, *rows]), ""))
-
-
-def _raise_descriptor_limit() -> int:
-    """Allow as many open files as the curve of connections needs, or as many as may be; return how many they are."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, max(_DESCRIPTORS, hard)))
-    except (ValueError, PermissionError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Process statistics from the system: CPU time and resident memory; and the end of processes."""
+"""Process statistics from the system: CPU time and resident memory; limits, and the end of processes."""
 
 import os
+import resource
 import socket
 import subprocess
 import time
@@ -43,6 +44,16 @@ def peak_resident_bytes(pid: int) -> int:
 def directory_bytes(directory: Path) -> int:
     """Return the disk space of everything below a directory, without holes."""
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+
+
+def raise_descriptor_limit(wanted: int) -> int:
+    """Allow this many open files for this process and those it starts, or as many as may be; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, hard)))
+    except (ValueError, PermissionError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def free_port() -> int:
