@@ -28,6 +28,9 @@ _ARRIVED: Final = 0.001
 #: Queues and exchanges that are compared in one step.
 _STEP: Final = 256
 
+#: Queues that are read in one step: a queue takes 20 to 40 µs as source.
+_READ_STEP: Final = 64
+
 
 class QueueSamples:
     """Samples queues and exchanges. Owns their sums by virtual host, which follow those that changed.
@@ -101,7 +104,7 @@ class QueueSamples:
             for number, queue in enumerate(some if is_new else news, 1):
                 if not queue.is_deleted:
                     self._sample_queue(queue, summed)
-                if number % _STEP == 0:
+                if number % _READ_STEP == 0:
                     yield
             yield
         yield from self._sampling_exchanges(vhost)
