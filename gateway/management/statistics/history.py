@@ -52,6 +52,10 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and len(text) < 16
 
 
+#: The names of counts, one object for all subjects of a kind: there are few kinds, and many subjects.
+_SHARED_NAMES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {}
+
+
 class History:
     """The samples of one subject, oldest first.
 
@@ -65,7 +69,7 @@ class History:
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
         self._rows: list[tuple[float, tuple[int, ...]]] = []  # a deque takes 0.6 KiB, and most subjects have one row
-        self._rates: tuple[float, ...] = ()
+        self._rates: tuple[float, ...] = ()  # of the last sample; empty if nothing changed
         self._is_cut = False  # older samples were dropped for lack of room
         self.sampled_at_s = 0.0
 
@@ -80,14 +84,15 @@ class History:
         names, values = tuple(counts), tuple(counts.values())
         rows = self._rows
         if names != self._names:
-            self._names = names
+            self._names = _SHARED_NAMES.setdefault(names, names)
             rows.clear()
         elif rows and self._has_decreased(values):
             rows.clear()
         if rows:
             elapsed_s = max(now_s - max(self.sampled_at_s, since_s), 0.001)
             before = rows[-1][1]
-            self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
+            is_same = before == values
+            self._rates = () if is_same else tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
         else:
             self._rates, self._is_cut = (), False
         if not rows or rows[-1][1] != values:
