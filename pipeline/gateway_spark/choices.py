@@ -41,6 +41,13 @@ def count(value: str) -> int:
     return int(value)
 
 
+def count_or_zero(value: str) -> int:
+    """Parse an integer from 0."""
+    if not value.isascii() or not value.isdigit():
+        raise ValueError("a whole number from 0")
+    return int(value)
+
+
 def duration_s(value: str) -> float:
     """Parse ``500ms``, ``30s``, ``15m``, ``2h`` or ``1d``; return seconds."""
     match = _DURATION.fullmatch(value.strip())

@@ -6,11 +6,25 @@ from typing import Final
 
 from gateway_spark.address import CONNECTION, CONNECTIONS, Address, address_of, addresses_of
 from gateway_spark.bounds import EARLIEST, LATEST, Bound, ending_offsets, exact_time, starting_offsets
-from gateway_spark.choices import Reader, count, duration_s, flag, moment_ms, names, one_of, pattern, text
+from gateway_spark.choices import (
+    Reader,
+    count,
+    count_or_zero,
+    duration_s,
+    flag,
+    moment_ms,
+    names,
+    one_of,
+    pattern,
+    text,
+)
 from gateway_spark.errors import OptionError
 from gateway_spark.given import Given, listed
 
 DEFAULT_MAX_DELAY_S: Final = 15 * 60.0
+
+#: Most messages of a micro-batch that the driver reads while it plans.
+DEFAULT_SMALL_BATCH: Final = 1000
 
 SOURCE: Final[Mapping[str, Reader]] = {
     **CONNECTIONS,
@@ -27,6 +41,7 @@ SOURCE: Final[Mapping[str, Reader]] = {
     "maxTriggerDelay": duration_s,
     "minPartitions": count,
     "maxOffsetsPerPartition": count,
+    "smallBatch": count_or_zero,
     "failOnDataLoss": flag,
     "includeHeaders": flag,
     "includeBody": flag,
@@ -50,6 +65,7 @@ _STREAM_ONLY: Final = (
     "maxBytesPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
+    "smallBatch",
     "consumerName",
 )
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "pushdown")
@@ -89,6 +105,7 @@ class SourceOptions:
     limits: ReadLimits = ReadLimits()
     min_partitions: int | None = None
     max_rows_per_partition: int | None = None
+    small_batch: int = DEFAULT_SMALL_BATCH
     fails_on_loss: bool = True
     has_headers: bool = True
     has_body: bool = True
@@ -131,6 +148,7 @@ def source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
         ),
         min_partitions=given.get("minPartitions"),
         max_rows_per_partition=given.get("maxOffsetsPerPartition"),
+        small_batch=given.get("smallBatch", DEFAULT_SMALL_BATCH),
         fails_on_loss=given.get("failOnDataLoss", True),
         has_headers=given.get("includeHeaders", True),
         has_body=given.get("includeBody", True),

@@ -102,9 +102,9 @@ class GatewaySource(DataSource):
 def _stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStreamReader:
     """Return the stream reader for this version of Spark."""
     if HAS_LIMITS:
-        from gateway_spark.stream_reader import StreamReader  # imports what older ones do not have
+        from gateway_spark.small_batches import SmallBatchReader  # imports what older ones do not have
 
-        return StreamReader(options, schema)
+        return SmallBatchReader(options, schema)
     from gateway_spark.unlimited_reader import UnlimitedReader
 
     return UnlimitedReader(options, schema)

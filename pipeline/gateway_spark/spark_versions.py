@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from gateway_spark.errors import OptionError
-from gateway_spark.options import ReadLimits, SourceOptions
+from gateway_spark.options import DEFAULT_SMALL_BATCH, ReadLimits, SourceOptions
 
 __all__ = [
     "HAS_FILTERS",
@@ -68,3 +68,5 @@ def require_supported(options: SourceOptions, *, is_stream: bool) -> None:
             "options 'maxOffsetsPerTrigger', 'maxBytesPerTrigger', 'minOffsetsPerTrigger' and 'maxTriggerDelay' need "
             f"Spark 4.2 or newer, this is {pyspark.__version__}"
         )
+    if is_stream and not HAS_LIMITS and options.small_batch != DEFAULT_SMALL_BATCH:
+        raise OptionError(f"option 'smallBatch' needs Spark 4.2 or newer, this is {pyspark.__version__}")

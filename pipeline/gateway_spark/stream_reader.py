@@ -189,13 +189,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @one_line
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the tasks of a batch. :raises DataLoss: as ``latestOffset`` does."""
+        return tasks(*self._kept(start, end), self._options)
+
+    def _kept(self, start: Json, end: Json) -> tuple[list[Range], Streams]:
+        """Return the ranges of a batch that can be read, and their streams."""
         wanted = ranges(decode(start), decode(end))
         if not wanted:
-            return []
+            return [], {}
         with closing(self._brokers()) as brokers:
             streams = brokers.streams(self._options.selection)
-        kept = still_there(wanted, streams, loss_rule(self._options.fails_on_loss))
-        return list(tasks(kept, streams, self._options))
+        return still_there(wanted, streams, loss_rule(self._options.fails_on_loss)), streams
 
     @one_line_each
     def read(self, partition: InputPartition) -> Iterator[Batch]:
@@ -227,15 +230,15 @@ def _start(partition: Partition, offset: int) -> PartitionOffset:
 
 def _limited_bytes(waiting: list[Range], streams: Streams, most: int, brokers: Brokers) -> list[Range]:
     """Take about ``most`` bytes of the waiting messages, a share from each partition, at least one message each."""
-    estimates = [_estimate(each, streams[each.key]) for each in waiting]
+    estimates = [estimate(each, streams[each.key]) for each in waiting]
     taken = []
-    for each, estimate in zip(waiting, estimates, strict=True):
-        share = max(1, most * estimate // max(1, sum(estimates)))
+    for each, estimated in zip(waiting, estimates, strict=True):
+        share = max(1, most * estimated // max(1, sum(estimates)))
         end = brokers.offset_after(streams[each.key], each.begin, share)
         taken.append(each._replace(end=max(each.begin + 1, min(each.end, end))))
     return taken
 
 
-def _estimate(waiting: Range, partition: Partition) -> int:
+def estimate(waiting: Range, partition: Partition) -> int:
     """Return the approximate number of waiting bytes."""
     return waiting.size * partition.size_bytes // max(1, partition.next - partition.first)

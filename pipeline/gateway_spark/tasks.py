@@ -1,6 +1,6 @@
 """The tasks of a read: ranges of offsets that Spark sends to its executors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ def tasks(wanted: Iterable[Range], streams: Streams, options: SourceOptions) -> 
     ]
 
 
-def messages(partition: InputPartition, options: SourceOptions, schema: StructType) -> Iterator[Batch]:
+def messages(partition: InputPartition, options: SourceOptions, schema: StructType) -> Generator[Batch, None, None]:
     """Yield the messages of a task as Arrow batches; none for Spark's own partition, if there are no tasks.
 
     :raises DataLoss: if some are lost and that is an error.

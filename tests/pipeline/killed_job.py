@@ -13,13 +13,17 @@ from gateway_spark.session import session
 #: Small, so that there are many batches during which it can be killed.
 ROWS_PER_BATCH = "500"
 
+#: The rows of a batch come with its plan in every second query, and by its tasks in the others.
+SMALL_BATCHES = ("1000", "0")
+
 
 def main(url: str, stream: str, directory: str, *targets: str) -> None:
     """Run a query for each target."""
     spark = session("killed")
     options = {"url": url, "queue": stream, "startingOffsets": "earliest", "maxOffsetsPerTrigger": ROWS_PER_BATCH}
-    frame = spark.readStream.format("gateway").options(**options).load()
+    reader = spark.readStream.format("gateway").options(**options)
     for number, target in enumerate(targets):
+        frame = reader.option("smallBatch", SMALL_BATCHES[number % 2]).load()
         kind, _, queue = target.partition(":")
         if kind == "queue":
             rows = frame.selectExpr("body", f"'{queue}' AS routing_key")

@@ -340,6 +340,31 @@ def test_a_restarted_query_continues_at_its_checkpoint(
     assert query.offsets() == list(range(320))
 
 
+@pytest.mark.parametrize(("small_batch", "tasks"), [("0", 3), ("1000", 1)])
+def test_a_small_batch_has_one_task(
+    spark: SparkSession, broker: StreamBroker, tmp_path: Path, small_batch: str, tasks: int
+) -> None:
+    """Its rows come with the plan. The columns may have another order, and be known not to be null."""
+    queues = [f"small.{small_batch}.{number}" for number in range(3)]
+    for queue in queues:
+        broker.declare_stream(queue)
+        broker.publish(queue, [queue.encode()] * 2)
+    given = broker.options(queues=",".join(queues), startingOffsets="earliest", smallBatch=small_batch)
+    frame = spark.readStream.format("gateway").schema("body binary, offset bigint not null").options(**given).load()
+    seen: list[tuple[int, list[tuple[int, bytes]]]] = []
+
+    def see(batch: DataFrame, _number: int) -> None:
+        seen.append((batch.rdd.getNumPartitions(), [(row.offset, bytes(row.body)) for row in batch.collect()]))
+
+    writer = frame.writeStream.foreachBatch(see).option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    ((count, rows),) = seen
+    assert (count, sorted(rows)) == (tasks, sorted((offset, each.encode()) for each in queues for offset in range(2)))
+    (source,) = json.loads(query.recentProgress[0].json)["sources"]
+    assert source["latestOffset"].keys() == set(queues), "Spark still asks for it"
+
+
 def test_a_table_is_read_as_a_batch_and_as_a_stream(spark: SparkSession, broker: StreamBroker, tmp_path: Path) -> None:
     broker.declare_stream("tabled")
     broker.publish("tabled", [b"a", b"b", b"c"])
