@@ -14,7 +14,7 @@ from gateway_spark.options import SourceOptions, check_options, source_options
 from gateway_spark.refusing_reader import RefusingReader
 from gateway_spark.schema import BROKER_FIELD, MESSAGE_SCHEMA
 from gateway_spark.sink import MicroBatchWriter, TableWriter
-from gateway_spark.spark_versions import HAS_LIMITS, require_supported
+from gateway_spark.spark_versions import HAS_LIMITS, HAS_ROWS_OF_PLANS, require_supported
 
 #: Columns that an option can omit.
 HEADER_COLUMNS: Final = frozenset({"headers", "headers_json", "x_death"})
@@ -101,10 +101,14 @@ class GatewaySource(DataSource):
 
 def _stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStreamReader:
     """Return the stream reader for this version of Spark."""
-    if HAS_LIMITS:
-        from gateway_spark.small_batches import SmallBatchReader  # imports what older ones do not have
+    if HAS_ROWS_OF_PLANS:
+        from gateway_spark.small_batches import SmallBatchReader  # imports what other versions do not have
 
         return SmallBatchReader(options, schema)
+    if HAS_LIMITS:
+        from gateway_spark.stream_reader import StreamReader
+
+        return StreamReader(options, schema)
     from gateway_spark.unlimited_reader import UnlimitedReader
 
     return UnlimitedReader(options, schema)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
-from pyspark.sql import datasource
+from pyspark.sql import datasource, datasource_internal
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -23,6 +23,7 @@ from gateway_spark.options import DEFAULT_SMALL_BATCH, ReadLimits, SourceOptions
 __all__ = [
     "HAS_FILTERS",
     "HAS_LIMITS",
+    "HAS_ROWS_OF_PLANS",
     "StreamArrowWriter",
     "SupportsTriggerAvailableNow",
     "arrow_schema",
@@ -34,6 +35,9 @@ HAS_FILTERS: Final = hasattr(datasource, "EqualTo")
 
 #: Whether stream readers get their position and a limit.
 HAS_LIMITS: Final = find_spec("pyspark.sql.streaming.datasource") is not None
+
+#: Whether stream readers may send rows with their plan. Its class is private, so a later Spark may lack it.
+HAS_ROWS_OF_PLANS: Final = HAS_LIMITS and hasattr(datasource_internal, "_SimpleStreamReaderWrapper")
 
 if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
@@ -68,5 +72,6 @@ def require_supported(options: SourceOptions, *, is_stream: bool) -> None:
             "options 'maxOffsetsPerTrigger', 'maxBytesPerTrigger', 'minOffsetsPerTrigger' and 'maxTriggerDelay' need "
             f"Spark 4.2 or newer, this is {pyspark.__version__}"
         )
-    if is_stream and not HAS_LIMITS and options.small_batch != DEFAULT_SMALL_BATCH:
-        raise OptionError(f"option 'smallBatch' needs Spark 4.2 or newer, this is {pyspark.__version__}")
+    if is_stream and not HAS_ROWS_OF_PLANS and options.small_batch != DEFAULT_SMALL_BATCH:
+        needed = "an older Spark" if HAS_LIMITS else "Spark 4.2 or newer"
+        raise OptionError(f"option 'smallBatch' needs {needed}, this is {pyspark.__version__}")

@@ -11,6 +11,8 @@ from gateway_spark.errors import DataLoss, OptionError
 from gateway_spark.options import DEFAULT_SMALL_BATCH, source_options
 from gateway_spark.schema import MESSAGE_SCHEMA
 from gateway_spark.small_batches import MAX_BYTES, SmallBatch, SmallBatchReader
+from gateway_spark.source import GatewaySource
+from gateway_spark.spark_versions import require_supported
 from tests.pipeline.fake_broker import FakeBroker
 
 Offset = dict[str, Any]
@@ -122,3 +124,13 @@ def test_of_lost_messages_the_others_come_with_the_plan(broker: FakeBroker) -> N
 def test_the_option_is_a_number() -> None:
     with pytest.raises(OptionError, match=r"'smallBatch' .*a whole number from 0"):
         source_options({"queue": "orders", "smallBatch": "-1"}, is_stream=True)
+
+
+def test_a_spark_without_the_private_class_reads_by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = GatewaySource({"queue": "orders", "url": "http://127.0.0.1:1"})
+    assert isinstance(made.streamReader(MESSAGE_SCHEMA), SmallBatchReader)
+    monkeypatch.setattr("gateway_spark.source.HAS_ROWS_OF_PLANS", False)
+    monkeypatch.setattr("gateway_spark.spark_versions.HAS_ROWS_OF_PLANS", False)
+    assert not isinstance(made.streamReader(MESSAGE_SCHEMA), SmallBatchReader)
+    with pytest.raises(OptionError, match="option 'smallBatch' needs an older Spark"):
+        require_supported(source_options({"queue": "orders", "smallBatch": "5"}, is_stream=True), is_stream=True)
