@@ -10,7 +10,7 @@ from gateway.archive.targets import ICEBERG, iceberg_address
 from gateway.columnar.absent import has_arrow
 from gateway.columnar.tables.schema_files import SchemaFile, schema_files
 from gateway.config import Settings
-from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.errors import ConfigurationError, GatewayError
 from gateway.worker_process.framing import FrameReader, Head, encode_frame
 
 #: Longest time of the check. A catalogue that does not answer has limits of its own.
@@ -43,7 +43,7 @@ def check_schemas(settings: Settings) -> None:
 
     The worker checks it, in a process of its own: the broker does not load its libraries.
 
-    :raises ConfigurationError: with a line for each fault.
+    :raises ConfigurationError: with a line for each fault. :raises GatewayError: if the check takes too long.
     """
     files = archive_schemas(settings)
     if not files:
@@ -56,14 +56,21 @@ def check_schemas(settings: Settings) -> None:
 
 
 def _answer(request: Head) -> Head:
-    """Return the answer of a worker to one request; empty if it died."""
+    """Return the answer of a worker to one request; empty if it died.
+
+    :raises GatewayError: if there is none in time, as on a busy machine. It is no error of the configuration, so that a
+        service manager starts the broker again.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-m", worker_module()],
-        input=encode_frame(request),
-        stdout=subprocess.PIPE,
-        env=environment,
-        timeout=_LONGEST_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", worker_module()],
+            input=encode_frame(request),
+            stdout=subprocess.PIPE,
+            env=environment,
+            timeout=_LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise GatewayError(f"archive.schemas: the check has not ended within {_LONGEST_S:g} s; start again") from None
     return next((frame.head for frame in FrameReader().feed(done.stdout)), {})

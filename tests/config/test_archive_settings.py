@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive import schemas as check
 from gateway.archive.schemas import archive_schemas, check_schemas
 from gateway.archive.targets import archive_target, iceberg_address
 from gateway.columnar.tables import schema_files
 from gateway.columnar.tables.schema_files import typed_tables
 from gateway.config import checks
 from gateway.config.loading import load
-from gateway.kernel.errors import ConfigurationError
+from gateway.kernel.errors import ConfigurationError, GatewayError
 
 ICEBERG = "archive.format=iceberg"
 ON_S3 = (ICEBERG, 'archive.warehouse="s3://bucket/a"')
@@ -146,3 +147,13 @@ def test_the_check_before_a_start_finds_each_schema_that_is_not_valid(tmp_path: 
     first, second = str(refused.value).splitlines()
     assert first.startswith(f"archive.schemas: {tmp_path}/schemas/a.json: not valid at $.type: ")
     assert second.startswith(f"archive.schemas: {tmp_path}/schemas/c.binpb: not a descriptor set")
+
+
+def test_a_check_that_takes_too_long_is_one_line_and_no_error_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load(None, schemas(tmp_path, a__json='{"type": "object"}'))
+    monkeypatch.setattr(check, "_LONGEST_S", 0.0)
+    with pytest.raises(GatewayError, match=r"the check has not ended within 0 s; start again$") as late:
+        check_schemas(settings)
+    assert not isinstance(late.value, ConfigurationError)  # a service manager starts the broker again

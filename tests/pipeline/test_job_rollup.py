@@ -1,6 +1,7 @@
 """The job ``rollup``, run by its command line."""
 
 import json
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ import pandas
 import pytest
 from pyspark.sql import SparkSession
 
+from gateway_spark.errors import Unreachable
+from gateway_spark.jobs import progress, running
+from gateway_spark.jobs.inputs import awaited
+from gateway_spark.jobs.job import Reads
 from gateway_spark.jobs.rollup import JOB
 from gateway_spark.jobs.running import main, parser_of
 from gateway_spark.reports.page import ResultTables
@@ -16,6 +21,7 @@ from tests.pipeline.archives import write_file
 from tests.pipeline.fake_broker import FakeBroker
 from tests.pipeline.readings_broker import QUEUE, broker_with
 from tests.pipeline.weather import bodies, daily_figures, weather
+from tests.waiting import wait_until
 
 FIELDS = ["--field", "$.temp", "--field", "$.wind_gust", "--by", "$.origin", "--time", "$.time_hour", "--window", "1d"]
 
@@ -245,6 +251,34 @@ def test_an_error_is_printed_in_one_line_before_spark_starts(
     printed = capsys.readouterr()
     assert text in one_line(printed)
     assert printed.out == ""
+
+
+def test_the_broker_that_a_job_waits_for_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = []
+
+    def unanswered(options: Namespace, reads: Reads) -> None:
+        wait_until(lambda: printed.append(capsys.readouterr().out) or any(printed))
+        raise Unreachable("no answer")
+
+    monkeypatch.setattr(running, "check", unanswered)
+    monkeypatch.setattr(progress, "INTERVAL_S", 0.01)
+    assert run(tmp_path, "--queue", "q", "--url", "http://127.0.0.1:9") == 1
+    assert "... waiting for an answer of http://127.0.0.1:9\n" in "".join(printed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--queue", "q"], "waiting for an answer of http://127.0.0.1:15672"),
+        (["--queue", "q", "--urls", "http://a:1,http://b:1"], "waiting for an answer of http://a:1,http://b:1"),
+        (["--queue", "q", "--brokers", "{}"], "waiting for an answer of the brokers"),
+        (["--archive", HERE], ""),
+    ],
+)
+def test_what_a_job_waits_for_follows_from_its_options(arguments: list[str], text: str) -> None:
+    assert awaited(parser_of(JOB).parse_args([*FIELDS, *arguments])) == text
 
 
 NO_WORDS = [

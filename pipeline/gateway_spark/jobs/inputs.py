@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from gateway_spark.address import DEFAULT_URL
 from gateway_spark.archive import read_archive, read_trace
 from gateway_spark.brokers import Brokers
 from gateway_spark.choices import moment_ms, read
@@ -88,6 +89,15 @@ def _check_files(options: Namespace, reads: Reads) -> None:
     if not options.archive.is_dir():
         raise OptionError(f"{options.archive}: the directory does not exist")
     _require_period(options)
+
+
+def awaited(options: Namespace) -> str:
+    """Return what a check that takes long waits for, in words; nothing for a job that asks no broker."""
+    if getattr(options, "brokers", None) is not None:
+        return "waiting for an answer of the brokers"
+    is_stream = "source" in options and reads_stream(options)
+    place = getattr(options, "urls", None) or getattr(options, "url", None) or (DEFAULT_URL if is_stream else "")
+    return f"waiting for an answer of {place}" if place else ""
 
 
 def reads_stream(options: Namespace) -> bool:

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from gateway_spark.choices import shown
 from gateway_spark.errors import OptionError, PipelineError
-from gateway_spark.jobs.inputs import add_input_options, check
+from gateway_spark.jobs.inputs import add_input_options, awaited, check
 from gateway_spark.jobs.job import Job, JobOutcome, JobRun, Reads
 from gateway_spark.jobs.outputs import Outputs
 from gateway_spark.jobs.progress import ProgressPrinter
@@ -92,8 +92,9 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
     """Run a job, once or until it is interrupted. :raises OptionError: if options are inconsistent."""
     settings = _settings(options.conf)
     outputs = Outputs(options.out or default_directory(job.name, options))
-    _check(job, options, outputs)
     progress = ProgressPrinter()
+    with progress.waiting(lambda: awaited(options)):
+        _check(job, options, outputs)
     progress.say(f"{job.name}: starting Spark")
     with progress.waiting(lambda: "Spark is starting"):
         spark = session(f"gateway {job.name}", options.master, settings)

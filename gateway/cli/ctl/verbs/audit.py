@@ -90,7 +90,8 @@ def verify_audit(session: VerbSession, files: tuple[Path, ...], noted: str | Non
         session.output.announce(f"{verification.unchained} entries of an earlier version have no digests")
     if verification.findings:
         session.output.rows(("entry", "finding"), [each._asdict() for each in verification.findings])
-        raise Declined(f"the audit record was changed, {len(verification.findings)} findings")
+        count = len(verification.findings)
+        raise Declined(f"the audit record was changed, {count} finding{'s' if count > 1 else ''}")
     newest = verification.newest
     end = "" if newest is None else f", the newest is {newest.number}:{newest.digest}"
     session.output.conclude(f"{verification.verified} entries are unchanged{end}")
