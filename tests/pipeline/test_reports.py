@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pandas
@@ -14,6 +15,8 @@ from gateway.management.resources.spark.pipeline_runs import REPORTS_SCRIPT
 from gateway_spark.reports import plots
 from gateway_spark.reports.page import SHOWN, PageSection, page, script
 from gateway_spark.reports.units import duration, heading, options_in_words, share, size
+from tests.interop.tools import program
+from tests.ui.browser import chromium
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HOURS = [START + timedelta(hours=hour) for hour in range(200)]
@@ -134,3 +137,16 @@ def test_the_broker_permits_exactly_the_script_of_a_report() -> None:
     assert content == script()
     digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
     assert f"sha256-{digest}" == REPORTS_SCRIPT
+
+
+@pytest.mark.parametrize(("hours", "shown_s"), [(1, 600), (2, 3600)], ids=["one time", "two times"])
+def test_the_time_axis_of_a_plot_fits_its_points(tmp_path: Path, hours: int, shown_s: float) -> None:
+    plot = plots.lines("t", {"a": (HOURS[:hours], [1.0] * hours), "b": (HOURS[:hours], [2.0] * hours)})
+    found = of_section(PageSection("Plot", plots=[plot])).replace("const chart =", "const chart = window.chart =")
+    (tmp_path / "report.html").write_text(found, encoding="utf-8")
+    program("chromium"), program("chromedriver")
+    with chromium(f"file://{tmp_path}") as browser:
+        browser.driver.get(f"{browser.address}/report.html")
+        low, high = browser.driver.execute_script("const {min, max} = chart.scales.x; return [min, max]")
+    middle = START + (HOURS[hours - 1] - START) / 2
+    assert (low, high) == (middle.timestamp() - shown_s / 2, middle.timestamp() + shown_s / 2)

@@ -13,8 +13,13 @@
     return uPlot.rangeNum(low, high, 0.1, true);
   };
 
-  // Points at one time are in the middle of ten minutes.
-  const xrange = (_, low, high) => (low < high ? [low, high] : [low - 300, low + 300]);
+  // Points at one time are in the middle of ten minutes: uPlot itself would show the thousand days after it.
+  const AROUND = 300;
+  const xrange = (plot) => (_, low, high) => {
+    const [first, last] = plot.ends;
+    const zoomed = low < high && high - low <= 2 * AROUND;
+    return first < last || zoomed ? [low, high] : [first - AROUND, first + AROUND];
+  };
 
   const draw = (figure) => {
     const plot = JSON.parse(figure.querySelector("script").textContent);
@@ -42,7 +47,7 @@
     const options = {
       width: figure.clientWidth, height: HEIGHT, series, bands,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-      scales: { x: { time: plot.time, range: xrange }, y: { range: range(plot) } },
+      scales: { x: { time: plot.time, range: xrange(plot) }, y: { range: range(plot) } },
       axes: [{ grid, stroke: "#66707f" }, { grid, stroke: "#66707f", size: 70, ...unit }],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 } },
     };

@@ -21,7 +21,7 @@ _LEVEL: Final = AccessLevel.ADMINISTRATOR
 _NOTED: Final = ("job", "started", "finished", "options", "figures", "warnings")
 
 #: The digest of the one script that a report may run, which lets readers zoom into its plots.
-REPORTS_SCRIPT: Final = "sha256-C4UtmJSnWwoKfI/wIiHbbKdltedOvlKM0NEbp1K5cx4="
+REPORTS_SCRIPT: Final = "sha256-uqenSATBdCwTkYKy2qBA6HekF+n/1WlOoPKt1L45POY="
 
 #: A report runs no other script, has no origin (so it cannot send requests with the user's session) and loads nothing.
 _REPORT: Final = {
