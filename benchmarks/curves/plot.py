@@ -7,6 +7,9 @@ from typing import Any, Final
 from benchmarks.curves.curves import Curve
 from benchmarks.curves.point import Point
 
+#: Values that span more than this factor are on a logarithmic axis.
+_WIDE: Final = 1000
+
 #: The panels: the label of each axis, and its value.
 _PANELS: Final = (
     ("messages a second", lambda point: point.rate),
@@ -36,5 +39,8 @@ def _panel(axes: Any, sizes: Sequence[int], values: Sequence[float], label: str)
     axes.plot(sizes, values, marker="o", color="#1f6f8b")
     axes.set_xscale("log")
     axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
+    if max(values) > _WIDE * min(values):
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.08 * max(values))
     axes.grid(visible=True, alpha=0.3)
