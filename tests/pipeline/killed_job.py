@@ -13,8 +13,8 @@ from gateway_spark.session import session
 #: Small, so that there are many batches during which it can be killed.
 ROWS_PER_BATCH = "500"
 
-#: The rows of a batch come with its plan in every second query, and by its tasks in the others.
-SMALL_BATCHES = ("1000", "0")
+#: The rows of a batch are read by its tasks in the first query, and come with its plan in the second one.
+SMALL_BATCHES = ("0", "1000")
 
 
 def main(url: str, stream: str, directory: str, *targets: str) -> None:

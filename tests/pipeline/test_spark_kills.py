@@ -20,7 +20,7 @@ from tests.ports import free_port
 from tests.waiting import wait_until
 
 #: Messages at the start, and those published between the kills: more than the faster query reads before the last kill.
-FIRST, MORE = 6_000, 10_000
+FIRST, MORE = 6_000, 20_000
 
 PATIENCE_S = 120.0
 
