@@ -59,10 +59,10 @@ def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
         filled_disk = directory_bytes(data)
     start = time.perf_counter()
     with peer.launch(directory) as broker:
-        delivery_bytes = _first_delivery(broker.ports[AMQP])
+        delivery_bytes = first_delivery(broker.ports[AMQP])
         first_delivery_s = time.perf_counter() - start
         cpu_s = cpu_seconds(broker.pid)
-        drain_rate = _drain(broker.ports[AMQP], messages, delivery_bytes)
+        drain_rate = drain_all(broker.ports[AMQP], messages, delivery_bytes)
         drain_cpu_s = cpu_seconds(broker.pid) - cpu_s
         drained_peak, drained_disk = peak_resident_bytes(broker.pid), directory_bytes(data)
         fill(broker.ports[AMQP], QUEUE, messages // REFILL_PART, BODY_BYTES)
@@ -83,7 +83,7 @@ def measure_backlog(peer: Peer, directory: Path, messages: int) -> Backlog:
     )
 
 
-def _first_delivery(port: int) -> int:
+def first_delivery(port: int) -> int:
     """Wait for the first message and requeue it by closing; return its size on the wire."""
     with connected(port) as client:
         client.limit_credit(1)
@@ -91,8 +91,8 @@ def _first_delivery(port: int) -> int:
         return client.read_arrival().wire_bytes
 
 
-def _drain(port: int, messages: int, delivery_bytes: int) -> float:
-    """Consume exactly the messages filled. Return messages per second."""
+def drain_all(port: int, messages: int, delivery_bytes: int, ack_every: int = ACK_EVERY) -> float:
+    """Consume exactly the messages filled, with an acknowledgement for so many. Return messages per second."""
     with connected(port) as client:
         _await_count(client, messages)
         start = time.perf_counter()
@@ -101,11 +101,11 @@ def _drain(port: int, messages: int, delivery_bytes: int) -> float:
         early_bytes = client.take_unread()
         with select.epoll() as poll:
             link = Link(client.quiet_socket(), poll)
-            consumer = Consumer(link, Sizes(delivery_bytes, early_bytes), Acks(link, 1, ACK_EVERY))
+            consumer = Consumer(link, Sizes(delivery_bytes, early_bytes), Acks(link, 1, ack_every))
             consumer.write()
             drain(poll, [consumer], messages)
             link.release()
-        if messages % ACK_EVERY:
+        if messages % ack_every:
             client.socket.sendall(wire.acks(messages, 1, 1, multiple=True))
         _await_count(client, 0)
         return messages / (time.perf_counter() - start)

@@ -69,7 +69,7 @@ class BatchWriter:
         """
         with transaction.cursor(table) as cursor:
             for key in map(pack_number, sorted(batch.deletes)):
-                if cursor.set_key(key):
+                if cursor.key() == key or cursor.set_key(key):  # after a deletion it is at the next record
                     cursor.delete()
             rising = sorted(batch.puts)
             old = bisect_right(rising, batch.written) if self._rises else len(rising)

@@ -1,12 +1,13 @@
 """Appends that are not in the tables yet, readable until they are."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NewType
 
 from gateway.kernel.journal.changes import Change, Discarded, Lsn, Stored
 from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.stored_message import StoredMessage
+from gateway.kernel.untracked import untracked
 from gateway_lmdb.quarantine import Quarantined
 from gateway_lmdb.stream_batch import Filed
 
@@ -27,14 +28,14 @@ class Append:
 class Staged:
     """The appends that are not in the tables, and the contents they store or discard. Used on the kernel's thread.
 
-    Appends are only collected; reading indexes their contents, each append once. ``on_written`` is called with each one
-    that is in the tables.
+    Appends are only collected; ``index`` takes in their contents before a read, each append once. ``on_written`` is
+    called with each one that is in the tables.
     """
 
     def __init__(self, on_written: Callable[[Append], None]) -> None:
         self._on_written = on_written
         self._unindexed: deque[Append] = deque()
-        self._indexed: deque[tuple[Lsn, ContentKey]] = deque()
+        self._indexed: deque[tuple[Lsn, list[ContentKey]]] = deque()
         self._contents: dict[ContentKey, tuple[Lsn, Message | None]] = {}
 
     def add(self, append: Append) -> None:
@@ -42,8 +43,10 @@ class Staged:
         self._unindexed.append(append)
 
     def find(self, key: ContentKey) -> tuple[bool, StoredMessage | None]:
-        """Return whether an append concerns this content, and its current state: ``None`` once discarded."""
-        self._index()
+        """Return whether an append concerns this content, and its current state: ``None`` once discarded.
+
+        It knows the appends up to the last call of ``index``.
+        """
         entry = self._contents.get(key)
         if entry is None:
             return False, None
@@ -55,25 +58,30 @@ class Staged:
         while self._unindexed and self._unindexed[0].lsn <= watermark:
             self._on_written(self._unindexed.popleft())
         while self._indexed and self._indexed[0][0] <= watermark:
-            _, key = self._indexed.popleft()
-            entry = self._contents.get(key)
-            if entry is not None and entry[0] <= watermark:
-                del self._contents[key]
+            _, keys = self._indexed.popleft()
+            for key in keys:
+                entry = self._contents.get(key)
+                if entry is not None and entry[0] <= watermark:
+                    del self._contents[key]
 
-    def _index(self) -> None:
+    def index(self) -> None:
+        """Take in the appends since the last call."""
         while self._unindexed:
             append = self._unindexed.popleft()
-            for key, message in _contents(append):
-                self._contents[key] = (append.lsn, message)
-                self._indexed.append((append.lsn, key))
-
-
-def _contents(append: Append) -> Iterator[tuple[ContentKey, Message | None]]:
-    for change in append.changes:
-        if isinstance(change, Stored):
-            yield content_key(change.message_id, change.is_spilled), change.message
-        elif isinstance(change, Discarded):
-            yield content_key(change.message_id, change.is_spilled), None
+            contents, keys = self._contents, untracked(list[ContentKey]())
+            lsn = append.lsn
+            discarded: tuple[Lsn, Message | None] = (lsn, None)
+            for change in append.changes:
+                if isinstance(change, Discarded):
+                    key = content_key(change.message_id, change.is_spilled)
+                    contents[key] = discarded
+                    keys.append(key)
+                elif isinstance(change, Stored):
+                    key = content_key(change.message_id, change.is_spilled)
+                    contents[key] = (lsn, change.message)
+                    keys.append(key)
+            if keys:
+                self._indexed.append((lsn, keys))
 
 
 def content_key(message_id: int, is_spilled: bool) -> ContentKey:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import lmdb
+
 from gateway.kernel.compiling import mypyc_attr
 from gateway.kernel.errors import StorageError, UnreadableRecord
 from gateway.kernel.journal.changes import (
@@ -27,7 +29,7 @@ from gateway.kernel.journal.enqueued_run import EnqueuedRun
 from gateway.kernel.journal.store import StoreListener
 from gateway.kernel.journal.stored_changes import appended
 from gateway.kernel.messages.chunks import entries
-from gateway.kernel.messages.contents import decode_content
+from gateway.kernel.messages.contents import ContentDecoder
 from gateway.kernel.messages.stored_message import StoredMessage
 from gateway_lmdb import recovery, stream_recovery
 from gateway_lmdb.append_group import AppendGroup
@@ -92,6 +94,7 @@ class LmdbStore:
         self._is_closed = False
         self.orphans: list[Change] = []
         self._unreadable_ids: set[int] = set()
+        self._decoder = ContentDecoder()
         self._call_in_kernel = call_in_kernel
         self._on_compaction = on_compaction
         self._compaction: Compaction | None = None
@@ -123,9 +126,16 @@ class LmdbStore:
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
         """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
+        self._staged.index()
+        seen = 0
+        found: list[StoredMessage | None] = []
         with self._environment.read() as transaction:
-            found = [self._content(transaction, message_id) for message_id in message_ids]
-        self._count_read(sum(max(RECORD_SEEN, len(content.body)) for content in found if content))
+            for message_id in message_ids:
+                content = self._content(transaction, message_id)
+                found.append(content)
+                if content is not None:
+                    seen += max(RECORD_SEEN, len(content.body))
+        self._count_read(seen)
         return found
 
     def _count_read(self, size: int) -> None:
@@ -141,18 +151,22 @@ class LmdbStore:
 
     def _content(self, transaction: Transaction, message_id: int) -> StoredMessage | None:
         tables = self._environment.tables
-        for is_spilled, table in ((False, tables.contents), (True, tables.spilled)):
-            is_staged, content = self._staged.find(content_key(message_id, is_spilled))
-            if content is not None:
-                return content
-            if not is_staged and (record := transaction.get(pack_number(message_id), db=table)) is not None:
-                return self._decoded(message_id, record)
-        return None
+        content = self._content_in(transaction, tables.contents, message_id, is_spilled=False)
+        return content or self._content_in(transaction, tables.spilled, message_id, is_spilled=True)
+
+    def _content_in(
+        self, transaction: Transaction, table: lmdb._Database, message_id: int, *, is_spilled: bool
+    ) -> StoredMessage | None:
+        is_staged, content = self._staged.find(content_key(message_id, is_spilled))
+        if is_staged:
+            return content
+        record = transaction.get(pack_number(message_id), db=table)
+        return None if record is None else self._decoded(message_id, record)
 
     def _decoded(self, message_id: int, record: bytes) -> StoredMessage | None:
         """Decode a record; an unreadable one is set aside, and its message counts as lost."""
         try:
-            return decode_content(record)
+            return self._decoder.decode(record)
         except UnreadableRecord as error:
             if message_id not in self._unreadable_ids:
                 self._unreadable_ids.add(message_id)

@@ -432,7 +432,7 @@ def test_an_unreadable_store_raises_a_storage_error(place: LmdbPlace, monkeypatc
     def corrupted(*_: object) -> None:
         raise lmdb.CorruptedError("mdb_get")
 
-    monkeypatch.setattr("gateway_lmdb.store.decode_content", corrupted)
+    monkeypatch.setattr("gateway.kernel.messages.contents.decode_content", corrupted)
     with pytest.raises(StorageError, match="cannot be read"):
         store.messages([1])
 

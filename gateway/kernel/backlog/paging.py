@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.kernel.errors import GatewayError
-from gateway.kernel.messages.message import Message
+from gateway.kernel.messages.message import Header, Message
 from gateway.kernel.messages.paged_segment import DURABLE, REDELIVERED, PagedSegment
 from gateway.kernel.messages.queued_message import QueuedMessage
 from gateway.kernel.messages.stored_message import StoredMessage
@@ -87,21 +87,32 @@ class Paging:
 
     def peek(self, segment: PagedSegment) -> list[QueuedMessage | None]:
         """Return the entries of a segment without changing anything; ``None`` stands for a lost content."""
-        contents = self._journal.contents(segment.content_ids.tolist())
-        return [None if stored is None else self._entry(segment, row, stored) for row, stored in enumerate(contents)]
-
-    def _entry(self, segment: PagedSegment, row: int, stored: StoredMessage) -> QueuedMessage | None:
-        message = self.message(stored, segment.content_ids[row])
-        if message is None:
-            return None
-        flags = segment.flags[row]
-        is_durable = bool(flags & DURABLE)
-        if is_durable:
-            message.id = segment.content_ids[row]
-        entry = QueuedMessage(message, segment.positions[row], segment.enqueued_at_ms[row], is_durable)
-        entry.is_redelivered = bool(flags & REDELIVERED)
-        entry.deliveries = segment.delivery_counts[row]
-        return entry
+        content_ids = segment.content_ids.tolist()
+        positions, enqueued_at_ms = segment.positions.tolist(), segment.enqueued_at_ms.tolist()
+        delivery_counts, all_flags = segment.delivery_counts.tolist(), segment.flags.tolist()
+        entries: list[QueuedMessage | None] = []
+        last: StoredMessage | None = None
+        header: Header | None = None
+        for row, stored in enumerate(self._journal.contents(content_ids)):
+            if stored is None:
+                entries.append(None)
+                continue
+            if last is None or stored.header is not last.header or stored.header_format is not last.header_format:
+                last, header = stored, self._header(stored, content_ids[row])
+            if header is None:
+                last = None  # each one whose header cannot be decoded is set aside
+                entries.append(None)
+                continue
+            message = Message(stored.exchange, stored.routing_key, header, stored.body)
+            flags = all_flags[row]
+            is_durable = flags & DURABLE != 0
+            if is_durable:
+                message.id = content_ids[row]
+            entry = QueuedMessage(message, positions[row], enqueued_at_ms[row], is_durable)
+            entry.is_redelivered = flags & REDELIVERED != 0
+            entry.deliveries = delivery_counts[row]
+            entries.append(entry)
+        return entries
 
     def _spilled(self, message: Message) -> int:
         self.spills += 1
@@ -112,9 +123,12 @@ class Paging:
 
         If its header cannot be decoded it is quarantined in the store; then return ``None``.
         """
+        header = self._header(stored, content_id)
+        return None if header is None else Message(stored.exchange, stored.routing_key, header, stored.body)
+
+    def _header(self, stored: StoredMessage, content_id: int) -> Header | None:
         try:
-            header = self._journal.formats[stored.header_format].header(stored.header)
+            return self._journal.formats[stored.header_format].header(stored.header)
         except (GatewayError, LookupError, ValueError) as error:
             self._journal.set_aside(content_id, f"{type(error).__name__}: {error}")
             return None
-        return Message(stored.exchange, stored.routing_key, header, stored.body)

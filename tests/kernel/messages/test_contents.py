@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kernel.errors import StorageError, UnreadableRecord
-from gateway.kernel.messages.contents import CONTENT_VERSION, ContentWriter, body_at, decode_content
+from gateway.kernel.messages.contents import (
+    CONTENT_VERSION,
+    ContentDecoder,
+    ContentWriter,
+    body_at,
+    decode_content,
+)
 from gateway.kernel.messages.message import Message, Properties
 from gateway.kernel.messages.native_header import NATIVE, native_header
 
@@ -70,3 +76,43 @@ def test_an_incomplete_content_raises_only_storage_errors(noise: bytes, cut: int
             decode_content(record)
     with pytest.raises(UnreadableRecord):
         decode_content(whole[: min(cut, len(whole) - 1)])
+
+
+FEW_NAMES = st.sampled_from(["", "x", "xy", "k" * 65_536])
+REPETITIVE = st.builds(
+    lambda exchange, key, header, body: Message(exchange, key, header, body),
+    FEW_NAMES,
+    FEW_NAMES,
+    st.sampled_from([HEADER, native_header(Properties(priority=3)), native_header(Properties(type="t" * 600))]),
+    st.binary(max_size=20),
+)
+
+
+@given(st.lists(REPETITIVE, max_size=20), st.integers(0, 30))
+def test_a_decoder_returns_the_same_whatever_it_decoded_before(messages: list[Message], cut: int) -> None:
+    decoder = ContentDecoder()
+    for message in messages:
+        record = ContentWriter().encode(message)
+        assert decoder.decode(record) == decode_content(record)
+        with suppress(StorageError):
+            assert decoder.decode(record[:cut]) == decode_content(record[:cut])
+
+
+def test_contents_with_the_same_envelope_share_its_parts() -> None:
+    decoder, writer = ContentDecoder(), ContentWriter()
+    first, second, other = (
+        decoder.decode(writer.encode(Message("x", key, HEADER, body)))
+        for key, body in (("key", b"first"), ("key", b""), ("other", b"third"))
+    )
+    assert first.header is second.header
+    assert first.routing_key is second.routing_key
+    assert (second.body, other.routing_key, other.body) == (b"", "other", b"third")
+    assert len({first, second, decode_content(writer.encode(Message("x", "key", HEADER, b"first")))}) == 2
+    assert "b'first'" in repr(first)
+
+
+def test_an_incomplete_content_is_refused_after_a_whole_one() -> None:
+    decoder, whole = ContentDecoder(), ContentWriter().encode(Message("x", "key", HEADER, b""))
+    decoder.decode(whole)
+    with pytest.raises(UnreadableRecord):
+        decoder.decode(whole[:-1])

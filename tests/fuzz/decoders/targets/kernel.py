@@ -12,7 +12,7 @@ from gateway.kernel.journal.records.access import UserRecord
 from gateway.kernel.journal.records.entity import ENTITY_BY_KIND
 from gateway.kernel.journal.records.topology import QueueRecord, VhostRecord
 from gateway.kernel.messages import chunks, contents, values
-from gateway.kernel.messages.contents import ContentReader, ContentWriter, decode_content
+from gateway.kernel.messages.contents import ContentDecoder, ContentReader, ContentWriter, decode_content
 from gateway.kernel.messages.long import Long
 from gateway.kernel.messages.message import Header, HeaderEdit, Message, Properties, Value
 from gateway.kernel.messages.native_header import NATIVE, native_header
@@ -69,6 +69,9 @@ def _content(data: bytes) -> None:
             _message(stored.exchange, stored.routing_key, stored.header_format, stored.header, stored.body)
         )
         require_same("a content is encoded as it was decoded", decode_content(again), stored)
+        decoder = ContentDecoder()
+        for record in (data, data, again, data + b"more"):
+            require_same("what was decoded before changes nothing", decoder.decode(record), decode_content(record))
         envelope = data[: len(data) - len(stored.body)]
         attempt(StorageError, ContentReader(FORMATS).decode, envelope)
 
@@ -207,6 +210,7 @@ TARGETS: Final = (
         (
             "gateway.kernel.messages.contents:decode_content", "gateway.kernel.messages.contents:body_at",
             "gateway.kernel.messages.contents:is_narrow", "gateway.kernel.messages.contents:ContentReader.decode",
+            "gateway.kernel.messages.contents:ContentDecoder.decode",
         ),
         _content_seeds,
         TOKENS,
