@@ -28,8 +28,8 @@ class Append:
 class Staged:
     """The appends that are not in the tables, and the contents they store or discard. Used on the kernel's thread.
 
-    Appends are only collected; ``index`` takes in their contents before a read, each append once. ``on_written`` is
-    called with each one that is in the tables.
+    Appends are only collected; reading indexes their contents, each append once. ``on_written`` is called with each one
+    that is in the tables.
     """
 
     def __init__(self, on_written: Callable[[Append], None]) -> None:
@@ -43,10 +43,9 @@ class Staged:
         self._unindexed.append(append)
 
     def find(self, key: ContentKey) -> tuple[bool, StoredMessage | None]:
-        """Return whether an append concerns this content, and its current state: ``None`` once discarded.
-
-        It knows the appends up to the last call of ``index``.
-        """
+        """Return whether an append concerns this content, and its current state: ``None`` once discarded."""
+        if self._unindexed:
+            self._index()
         entry = self._contents.get(key)
         if entry is None:
             return False, None
@@ -64,8 +63,7 @@ class Staged:
                 if entry is not None and entry[0] <= watermark:
                     del self._contents[key]
 
-    def index(self) -> None:
-        """Take in the appends since the last call."""
+    def _index(self) -> None:
         while self._unindexed:
             append = self._unindexed.popleft()
             contents, keys = self._contents, untracked(list[ContentKey]())

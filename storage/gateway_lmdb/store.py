@@ -126,7 +126,6 @@ class LmdbStore:
 
     def messages(self, message_ids: Sequence[int]) -> list[StoredMessage | None]:
         """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
-        self._staged.index()
         seen = 0
         found: list[StoredMessage | None] = []
         with self._environment.read() as transaction:
