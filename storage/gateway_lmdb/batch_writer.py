@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import lmdb
 
@@ -10,6 +10,7 @@ from gateway.kernel.journal.changes import Put
 from gateway.kernel.journal.entity_codec import encode_entity
 from gateway.kernel.messages.contents import ContentWriter
 from gateway_lmdb.batch import Batch, TableBatch
+from gateway_lmdb.bursts import Bursts
 from gateway_lmdb.quarantine import set_aside
 from gateway_lmdb.records import encode_enqueued
 from gateway_lmdb.schema import Tables, Transaction, pack_number, write_era
@@ -17,16 +18,21 @@ from gateway_lmdb.stream_writer import StreamWriter
 
 T = TypeVar("T")
 
+#: Records that are deleted in one burst: as many as the kernel's thread reads in one, which waits meanwhile.
+_BURST: Final = 128
+
 
 class BatchWriter:
     """Writes batches in order. Owned by one thread.
 
+    :param bursts: those in which it deletes records.
     :param rises: whether numbers above all earlier ones are also the highest in the table. This is false when batches
     are written a second time.
     """
 
-    def __init__(self, tables: Tables, *, rises: bool = True) -> None:
+    def __init__(self, tables: Tables, bursts: Bursts, *, rises: bool = True) -> None:
         self._tables = tables
+        self._bursts = bursts
         self._rises = rises
         self._encode_content = ContentWriter().encode
         self._streams = StreamWriter(tables)
@@ -68,14 +74,25 @@ class BatchWriter:
         Both matter: appended pages are full instead of half full, and deleting in random order takes ten times as long.
         """
         with transaction.cursor(table) as cursor:
-            for key in map(pack_number, sorted(batch.deletes)):
-                if cursor.key() == key or cursor.set_key(key):  # after a deletion it is at the next record
-                    cursor.delete()
+            deletes = sorted(batch.deletes)
+            for first in range(0, len(deletes), _BURST):
+                self._delete(cursor, deletes[first : first + _BURST])
             rising = sorted(batch.puts)
             old = bisect_right(rising, batch.written) if self._rises else len(rising)
             records = batch.puts
             cursor.putmulti(_encoded(rising[:old], records, encode))
             cursor.putmulti(_encoded(rising[old:], records, encode), append=True)
+
+    def _delete(self, cursor: lmdb.Cursor, numbers: list[int]) -> None:
+        """Delete the records with rising numbers, as one burst."""
+        has_begun = self._bursts.begin()
+        try:
+            for number in numbers:
+                key = pack_number(number)
+                if cursor.key() == key or cursor.set_key(key):  # after a deletion it is at the next record
+                    cursor.delete()
+        finally:
+            self._bursts.end(has_begun)
 
 
 def _encoded_entities(keys: list[bytes], entities: dict[bytes, Put | None]) -> Iterable[tuple[bytes, bytes]]:

@@ -16,6 +16,7 @@ import lmdb
 from gateway.kernel.errors import StorageError
 from gateway_lmdb.batch import Batch, Written
 from gateway_lmdb.batch_writer import BatchWriter
+from gateway_lmdb.bursts import NoBursts
 from gateway_lmdb.disk import Disk
 from gateway_lmdb.environment import DEFAULT_MAP_SIZE, FILE, Environment
 from gateway_lmdb.schema import MAX_TABLES, open_tables
@@ -219,7 +220,7 @@ class _Copy:
         self._lmdb = disk.open_lmdb(
             directory, map_size=DEFAULT_MAP_SIZE, max_dbs=MAX_TABLES, mode=0o600, sync=False, readahead=False
         )
-        self._writer = BatchWriter(open_tables(self._lmdb), rises=False)
+        self._writer = BatchWriter(open_tables(self._lmdb), NoBursts(), rises=False)
 
     def write(self, batches: list[Batch]) -> None:
         """Write batches, which the copy may already contain."""

@@ -58,7 +58,8 @@ class Environment:
     """One open LMDB environment.
 
     ``write`` is called by the writer thread only, ``read`` by any thread but never inside another ``read``. ``disk``
-    and ``threads`` are those of the whole store.
+    and ``threads`` are those of the whole store. ``bursts`` are those of the kernel's thread, which reads contents, and
+    of the writer thread, which deletes them.
 
     :raises StorageError: when another process, or another store of this one, has opened the directory, when the files
     cannot be used, or when a newer gateway wrote them.
@@ -77,6 +78,7 @@ class Environment:
         self.threads = threads
         self._map_size = map_size
         self._reading = threads.lock()
+        self.bursts = threads.bursts()
         self._bytes_seen = 0
         try:
             disk.make_directory(path, parents=True)

@@ -128,12 +128,17 @@ class LmdbStore:
         """Read contents, staged or durable, in the given order; ``None`` for one that is not stored."""
         seen = 0
         found: list[StoredMessage | None] = []
-        with self._environment.read() as transaction:
-            for message_id in message_ids:
-                content = self._content(transaction, message_id)
-                found.append(content)
-                if content is not None:
-                    seen += max(RECORD_SEEN, len(content.body))
+        bursts = self._environment.bursts
+        has_begun = bursts.begin()
+        try:
+            with self._environment.read() as transaction:
+                for message_id in message_ids:
+                    content = self._content(transaction, message_id)
+                    found.append(content)
+                    if content is not None:
+                        seen += max(RECORD_SEEN, len(content.body))
+        finally:
+            bursts.end(has_begun)
         self._count_read(seen)
         return found
 

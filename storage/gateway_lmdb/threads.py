@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeVar
 
+from gateway_lmdb.bursts import Bursts, SystemBursts
+
 T = TypeVar("T")
 
 
@@ -76,6 +78,10 @@ class Threads(Protocol):
         """Return a new lock, held during a ``with`` block."""
         ...
 
+    def bursts(self) -> Bursts:
+        """Return the bursts of two threads."""
+        ...
+
     def give_way(self) -> None:
         """Let another thread run Python code if one waits for that."""
         ...
@@ -105,6 +111,10 @@ class SystemThreads:
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock."""
         return threading.Lock()
+
+    def bursts(self) -> Bursts:
+        """Return the bursts of two threads."""
+        return SystemBursts()
 
     def give_way(self) -> None:
         """Release the interpreter's lock for a moment."""

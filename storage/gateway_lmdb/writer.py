@@ -67,7 +67,7 @@ class Writer:
         self._has_failed = False
         self._is_stalled = False
         self._reported = Lsn(0)
-        self._batches = BatchWriter(environment.tables)
+        self._batches = BatchWriter(environment.tables, environment.bursts)
         self._compaction: Compaction | None = None
         self._reserve = FreePageReserve(environment)
         self._touched = self._untidied = 0  # bytes and commits since ``_tidy`` did its work
@@ -343,7 +343,7 @@ class Writer:
         """Pass a batch to a compaction in progress, and use the new file once it is ready."""
         compaction = self._compaction
         if compaction is not None and compaction.committed(batch):
-            self._batches = BatchWriter(self._environment.tables)
+            self._batches = BatchWriter(self._environment.tables, self._environment.bursts)
             self._compaction = None
 
 

@@ -94,6 +94,10 @@ class SimulatedThreads:
         """Return a new lock."""
         return SimulatedLock(self)
 
+    def bursts(self) -> "SimulatedBursts":
+        """Return bursts that begin at once."""
+        return SimulatedBursts()
+
     def give_way(self) -> None:
         """Let other threads run: a switch point."""
         self.pause()
@@ -316,3 +320,14 @@ class SimulatedLock:
     def __exit__(self, *error: object) -> None:
         self._is_held = False
         self._threads.wake(self._waiting)
+
+
+class SimulatedBursts:
+    """Bursts of calls to LMDB: they begin at once, because one thread runs at a time."""
+
+    def begin(self) -> bool:
+        """Begin at once."""
+        return True
+
+    def end(self, has_begun: bool) -> None:
+        """Do nothing."""
