@@ -118,9 +118,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--messages", type=int, default=300_000, help="the length of the backlog (default: %(default)s)"
     )
-    parser.add_argument(
-        "--ack-every", type=int, default=100, help="deliveries to an acknowledgement, a divisor of them"
-    )
+    parser.add_argument("--ack-every", type=int, default=100, help="deliveries to an acknowledgement, 0 for none")
     parser.add_argument("--repetitions", type=int, default=5, help="drains of each checkout (default: %(default)s)")
     parser.add_argument(
         "--directory", type=Path, default=Path(tempfile.gettempdir()), help="data directory of the brokers"
