@@ -1,4 +1,4 @@
-"""The backlog of two checkouts: ``python -m benchmarks.load.backlog_versions --before DIR --after DIR``.
+"""The backlog of two checkouts: ``python -m benchmarks.load.amqp.backlog_versions --before DIR --after DIR``.
 
 A backlog is filled once by the first checkout, and stopped. Then both drain a copy of its data in turns. The CPU time
 is that of the whole process, and of the first thread alone: the other one that works is the store's writer.
@@ -111,7 +111,8 @@ def _row(name: str, measured: Sequence[Drain]) -> Sequence[str]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.load.backlog_versions", description="Two checkouts drain the same backlog in turns."
+        prog="python -m benchmarks.load.amqp.backlog_versions",
+        description="Two checkouts drain the same backlog in turns.",
     )
     parser.add_argument("--before", type=Path, required=True, metavar="DIR", help="the checkout to compare with")
     parser.add_argument("--after", type=Path, required=True, metavar="DIR", help="the checkout in question")
