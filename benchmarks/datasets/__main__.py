@@ -1,10 +1,10 @@
 """Publish real data by three protocols, and kill each process of the pipeline meanwhile; compare every row.
 
-python -m benchmarks.datasets [--rows 50000] [--kills 12]
+python -m benchmarks.datasets [--rows 50000] [--kills 14]
 
 A broker with an archive, a standalone Spark cluster with two workers, and a driver run on this machine. Killed are, in
 turns, with SIGKILL, each after a further batch: an executor alone, the broker, its worker for columns, the driver with
-its Java.
+its Java, a worker of Spark, its master, and the Python of an executor.
 """
 
 import argparse
@@ -87,14 +87,14 @@ def main() -> int:
     """Run it; return 1 if something is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.datasets", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, help="rows of each data set (default: all)")
-    parser.add_argument("--kills", type=int, default=12, help="kills, of the processes in turns (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=14, help="kills, of the processes in turns (default: %(default)s)")
     options = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):  # ends the processes, too
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
     frames = {name: load()[: options.rows] for name, load in DATASETS.items()}
     with tempfile.TemporaryDirectory(prefix="gateway-datasets-") as place:
         directory = Path(place)
-        with spark_cluster(directory / "spark") as master, Rig(directory, master) as rig:
+        with spark_cluster(directory / "spark") as spark, Rig(directory, spark) as rig:
             wrong = list(run(rig, frames, options.kills))
     for each in wrong:
         say(f"WRONG: {each}")
@@ -118,6 +118,7 @@ def run(rig: Rig, frames: dict[str, Any], kills: int) -> Iterator[str]:
     for each in publishers:
         each.start()
     wanted = [rig.kill_executor, rig.kill_broker, rig.kill_worker, rig.kill_driver]
+    wanted += [rig.kill_spark_worker, rig.kill_spark_master, rig.kill_python]
     for number in range(kills):
         if not rig.wait_for_a_batch():
             break

@@ -26,7 +26,7 @@ import pyarrow
 import pyarrow.compute
 
 from benchmarks.datasets.queries import SETTINGS
-from benchmarks.datasets.rig import HOST, ROOT, Rig, call, say, spark_cluster, until
+from benchmarks.datasets.rig import HOST, ROOT, Rig, SparkCluster, call, say, spark_cluster, until
 from gateway.cli.local_cluster.processes import ChildProcess
 from gateway_arrow import StreamReading
 
@@ -54,10 +54,10 @@ PHASE_S: Final = 3600.0
 class Batch(Rig):
     """The processes of the write, and the state of the batch as the broker lists it."""
 
-    def __init__(self, directory: Path, master: str, rows: int) -> None:
-        super().__init__(directory, master)
+    def __init__(self, directory: Path, spark: SparkCluster, rows: int) -> None:
+        super().__init__(directory, spark)
         self.rows = rows
-        words = ["--write", self.url, master, "--rows", str(rows)]
+        words = ["--write", self.url, spark.url, "--rows", str(rows)]
         path = os.pathsep.join((str(ROOT / "pipeline"), str(ROOT)))
         command = [sys.executable, "-m", "benchmarks.datasets.large_batch", *words]
         self.driver = ChildProcess("driver", command, directory / "driver.log", {"PYTHONPATH": path})
@@ -159,7 +159,7 @@ def main() -> int:
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="gateway-large-", dir=options.directory) as place:
         directory = Path(place)
-        with spark_cluster(directory / "spark") as master, Batch(directory, master, options.rows) as batch:
+        with spark_cluster(directory / "spark") as spark, Batch(directory, spark, options.rows) as batch:
             wrong = run(batch)
     say(f"WRONG: {wrong}" if wrong else f"{options.rows} rows: each is one message, in order")
     return 1 if wrong else 0

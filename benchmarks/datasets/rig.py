@@ -16,10 +16,10 @@ from gateway.cli.local_cluster.processes import ChildProcess
 
 ROOT: Final = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "pipeline" / "examples"))
-from cluster import spark_cluster  # noqa: E402 - a program, not a package
+from cluster import SparkCluster, spark_cluster  # noqa: E402 - a program, not a package
 from weather import call  # noqa: E402
 
-__all__ = ["HOST", "ROOT", "Rig", "call", "say", "spark_cluster", "until"]
+__all__ = ["HOST", "ROOT", "Rig", "SparkCluster", "call", "say", "spark_cluster", "until"]
 
 PORTS: Final = {"amqp": 5691, "mqtt": 1896, "stomp": 61631, "management": 15691}
 TIMEOUT_S: Final = 300.0
@@ -31,11 +31,11 @@ BATCH_S: Final = 120.0
 class Rig:
     """The processes, and the directory that all of them use."""
 
-    def __init__(self, directory: Path, master: str) -> None:
+    def __init__(self, directory: Path, spark: SparkCluster) -> None:
         self.directory = directory
         self.ports = chosen(PORTS, 0, set())
         self.url = f"http://{HOST}:{self.ports['management']}"
-        self._master = master
+        self._spark = spark
         listeners = [f"{name}.port={port}" for name, port in self.ports.items()]
         off = [f"{name}.port=off" for name in ("web_mqtt", "web_stomp", "prometheus")]
         settings = ["bind=127.0.0.1", "archive.segment_age_s=1", *listeners, *off]
@@ -56,7 +56,7 @@ class Rig:
         self.broker.wait()
 
     def _driver(self, to_the_end: str) -> ChildProcess:
-        words = [self.url, self._master, str(self.directory), to_the_end, *DATASETS]
+        words = [self.url, self._spark.url, str(self.directory), to_the_end, *DATASETS]
         path = os.pathsep.join((str(ROOT / "pipeline"), str(ROOT)))
         command = [sys.executable, "-m", "benchmarks.datasets.queries", *words]
         return ChildProcess("driver", command, self.directory / f"driver-{to_the_end}.log", {"PYTHONPATH": path})
@@ -98,11 +98,20 @@ class Rig:
 
     def kill_broker(self) -> bool:
         """Kill the broker, and start it again."""
-        os.kill(self.broker.pid, signal.SIGKILL)
-        self.broker.wait()
-        self.broker.start()
-        self.killed["broker"] += 1
-        return True
+        return self._restart("broker", self.broker)
+
+    def kill_spark_worker(self) -> bool:
+        """Kill a worker of Spark, whose executors end with it, and start it again."""
+        return self._restart("worker of Spark", self._spark.workers[self.killed["worker of Spark"] % 2])
+
+    def kill_spark_master(self) -> bool:
+        """Kill the master of Spark, and start it again."""
+        return self._restart("master of Spark", self._spark.master)
+
+    def kill_python(self) -> bool:
+        """Kill a process of an executor that runs the tasks in Python, with those that it has started."""
+        own = [(pid, line) for pid, line, where in processes() if where.startswith(str(self.directory))]
+        return self._kill("Python of an executor", [pid for pid, line in own if "pyspark.daemon" in line])
 
     def kill_driver(self) -> bool:
         """Kill the driver with its Java, and start it again."""
@@ -150,6 +159,13 @@ class Rig:
             if "Traceback" not in last.log.read_text(errors="replace"):
                 return
         raise SystemExit(f"the queries fail; see {last.log}")
+
+    def _restart(self, name: str, process: ChildProcess) -> bool:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.start()
+        self.killed[name] += 1
+        return True
 
     def _kill(self, name: str, pids: list[int]) -> bool:
         for pid in pids[:1]:

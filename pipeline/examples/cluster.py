@@ -17,6 +17,7 @@ from argparse import ArgumentParser
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeAlias
@@ -38,6 +39,9 @@ SPARK_PORTS: Final = {"master": 7077, "page": 8080}
 
 #: Megabytes of an executor's heap, the least that Spark takes, and of a worker.
 EXECUTOR_MB, WORKER_MB = 512, 600
+
+#: What a master keeps on disk of its applications and workers, and the beginning of the option with its place.
+RECOVERY: Final = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory="
 
 #: The options of the jobs that run.
 JOBS: Final = {
@@ -67,12 +71,12 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     readings = list(weather())[: options.readings]
-    with gateways(directory) as nodes, spark_cluster(directory / "spark") as master:
+    with gateways(directory) as nodes, spark_cluster(directory / "spark") as spark:
         by_station = published(nodes, readings)
         urls = ",".join(f"http://{HOST}:{ports['management']}" for ports in nodes.ports.values())
         source = ["--urls", urls, *(word for station in by_station for word in ("--queue", stream_of(station)))]
         for job in options.job or JOBS:
-            run(job, directory, master, *JOBS[job], *source)
+            run(job, directory, spark.url, *JOBS[job], *source)
         used = {place.parents[2].name for place in (directory / "spark").glob("worker-*/app-*/*/stdout")}
         say(f"{len(used)} of {WORKERS} workers had executors; {reads(nodes)}")
     wrong = [
@@ -135,9 +139,18 @@ def gateways(directory: Path) -> Iterator[GatewayNodes]:
         yield nodes
 
 
+@dataclass(frozen=True)
+class SparkCluster:
+    """A master and its workers; ``url`` is that of the master."""
+
+    url: str
+    master: ChildProcess
+    workers: Sequence[ChildProcess]
+
+
 @contextmanager
-def spark_cluster(directory: Path) -> Iterator[str]:
-    """Run a master and two workers of Spark within the block; yield the URL of the master."""
+def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
+    """Run a master and two workers of Spark within the block. A master that is started again knows its applications."""
     directory.mkdir()
     ports = chosen(SPARK_PORTS, 0, set())
     url = f"spark://{HOST}:{ports['master']}"
@@ -158,7 +171,7 @@ def spark_cluster(directory: Path) -> Iterator[str]:
         while _alive_workers(ports["page"]) < WORKERS:
             if not until(deadline_s):
                 raise SystemExit(f"the Spark cluster does not start; see {directory}/*.log")
-        yield url
+        yield SparkCluster(url, master, workers)
 
 
 def _daemon(kind: str, directory: Path, *words: str, at: int = 0) -> ChildProcess:
@@ -168,7 +181,7 @@ def _daemon(kind: str, directory: Path, *words: str, at: int = 0) -> ChildProces
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": LIGHT_JVM,
+        "SPARK_DAEMON_JAVA_OPTS": f"{LIGHT_JVM} {RECOVERY}{directory / 'recovery'}",
         "SPARK_NO_DAEMONIZE": "1",
         "PYTHONPATH": str(PIPELINE),
     }

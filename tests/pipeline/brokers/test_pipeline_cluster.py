@@ -63,7 +63,7 @@ def processes_of(directory: Path) -> list[str]:
 
 
 def test_a_spark_cluster_runs_and_ends(example: Any, tmp_path: Path) -> None:
-    with example.spark_cluster(tmp_path / "spark") as master:
-        require_master(master)
+    with example.spark_cluster(tmp_path / "spark") as spark:
+        require_master(spark.url)
         assert len(processes_of(tmp_path)) == example.WORKERS
     assert processes_of(tmp_path) == []
