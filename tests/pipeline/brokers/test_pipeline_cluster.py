@@ -1,5 +1,7 @@
-"""Parts of ``make pipeline-cluster``: its comparison of results, and its Spark cluster, of which no process is left."""
+"""``make pipeline-cluster``: the whole on few readings, its comparison of results, and its Spark cluster."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -65,5 +67,17 @@ def processes_of(directory: Path) -> list[str]:
 def test_a_spark_cluster_runs_and_ends(example: Any, tmp_path: Path) -> None:
     with example.spark_cluster(tmp_path / "spark") as spark:
         require_master(spark.url)
-        assert len(processes_of(tmp_path)) == example.WORKERS
+        assert len(processes_of(tmp_path)) == 1 + example.WORKERS
+    assert processes_of(tmp_path) == []
+
+
+def test_the_whole_example_compares_the_readings_of_three_nodes(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "cluster.py"), "--out", str(tmp_path / "out")]
+    command += ["--readings", "3000", "--job", "presence"]
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLES.parent)}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "2 of 2 workers had executors" in found.stdout
+    assert "counts and sums of 3000 readings are those that were published" in found.stdout
+    assert (tmp_path / "out" / "presence" / "report.html").stat().st_size > 0
     assert processes_of(tmp_path) == []
