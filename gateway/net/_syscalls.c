@@ -8,7 +8,10 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -85,6 +88,44 @@ send_(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
     if (sent < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     return PyLong_FromSsize_t(sent);
+}
+
+static PyObject *
+accept_(PyObject *Py_UNUSED(module), PyObject *listener)
+{
+    int listening = _PyLong_AsInt(listener);
+    if (listening == -1 && PyErr_Occurred())
+        return NULL;
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int descriptor = accept4(listening, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    char host[NI_MAXHOST] = "";
+    int port = 0;
+    if (address.ss_family == AF_INET) {
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        port = ntohs(v4->sin_port);
+    } else if (address.ss_family == AF_INET6) { /* with the name of the interface if it is link-local */
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+        port = ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    }
+    PyObject *accepted = Py_BuildValue("isi", descriptor, host, port);
+    if (accepted == NULL)
+        close(descriptor);
+    return accepted;
+}
+
+static PyObject *
+close_output(PyObject *Py_UNUSED(module), PyObject *argument)
+{
+    int descriptor = _PyLong_AsInt(argument);
+    if (descriptor == -1 && PyErr_Occurred())
+        return NULL;
+    if (shutdown(descriptor, SHUT_WR) < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
 }
 
 /* Measures turns and their parts. Most are short, and cost no object and no Python code. */
@@ -356,6 +397,8 @@ wall_ms(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
 static PyMethodDef methods[] = {
     {"receive", (PyCFunction)(void (*)(void))receive, METH_FASTCALL, NULL},
     {"send", (PyCFunction)(void (*)(void))send_, METH_FASTCALL, NULL},
+    {"accept", accept_, METH_O, NULL},
+    {"close_output", close_output, METH_O, NULL},
     {"wall_ms", wall_ms, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

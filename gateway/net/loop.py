@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from gateway.net.connection_io import ConnectionIO
 from gateway.net.login_poller import LoginPoller
+from gateway.net.plain_transport import PlainTransport
 from gateway.net.socket_writer import NO_DESCRIPTOR
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
@@ -59,21 +60,23 @@ class Loop(Schedule):
     __slots__ = (
         "_also_due",
         "_ios",
-        "_login_poller",
         "_only_served",
         "_part",
+        "_plain",
         "_reactor",
         "busy",
         "due",
         "is_stopping",
         "leaving",
+        "login_poller",
         "soonest",
         "watch",
     )
 
     def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
-        self._login_poller = login_poller
+        self.login_poller = login_poller
+        self._plain: list[PlainTransport | None] = []  # likewise
         self._ios: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
@@ -108,13 +111,39 @@ class Loop(Schedule):
         if descriptor < len(self._ios):
             self._ios[descriptor] = None
 
+    def serve_plain(self, transport: PlainTransport, io: ConnectionIO, descriptor: int) -> None:
+        """Let a ``ConnectionIO`` read this socket, and its transport serve other events, from now on."""
+        self.read_by(io, descriptor)
+        plain = self._plain
+        while len(plain) <= descriptor:
+            plain.append(None)
+        plain[descriptor] = transport
+
+    def forget_plain(self, descriptor: int) -> None:
+        """Serve this descriptor no more; called before it may be reused."""
+        if descriptor < len(self._plain):
+            self._plain[descriptor] = None
+            self._ios[descriptor] = None
+
+    def plain_transports(self) -> list[PlainTransport]:
+        """Return the open plain transports."""
+        return [transport for transport in self._plain if transport is not None]
+
+    def ended(self, transport: PlainTransport, why: Any) -> None:
+        """Notify the protocol of a connection that has ended, as one of few in a turn."""
+        self.leaving.append((transport, why))
+
+    def _plain_at(self, descriptor: int) -> PlainTransport | None:
+        plain = self._plain
+        return plain[descriptor] if descriptor < len(plain) else None
+
     def run(self, delay_s: float | None) -> None:
         """Serve turns until the reactor itself has work to do.
 
         Returning to Twisted's main loop after each turn would cost as much as the answer to a small packet.
         """
         reactor, leaving = self._reactor, self.leaving
-        wait_for_turn, stopwatch = self._login_poller.waiter.wait_for_turn, self.watch.stopwatch
+        wait_for_turn, stopwatch = self.login_poller.waiter.wait_for_turn, self.watch.stopwatch
         # Twisted replaces these lists only while this loop is not running.
         thread_calls: list[Any] = reactor.threadCallQueue
         timed_calls: list[Any] = reactor.timed_calls
@@ -198,7 +227,7 @@ class Loop(Schedule):
         ends_s = self._reactor.seconds() + LONG_TURN_S
         self._serve_all(ready)
         while len(ready) == _MANY and self._reactor.seconds() < ends_s:
-            ready = self._login_poller.waiter.wait(_NOT, MOST_EVENTS) or ()
+            ready = self.login_poller.waiter.wait(_NOT, MOST_EVENTS) or ()
             self._serve_all(ready)
 
     def _serve_all(self, ready: tuple[int, ...]) -> None:
@@ -215,9 +244,17 @@ class Loop(Schedule):
             if io is None:
                 self._serve(descriptor, event)
             elif (why := io.read()) is not None:
-                self._reactor.disconnect(descriptor, why)
+                self._disconnect(descriptor, why)
         except Exception:  # an error of one connection must not stop the loop; Twisted's own loop does likewise
             _log.failure("error while serving a connection")
+
+    def _disconnect(self, descriptor: int, why: Any) -> None:
+        """Stop polling a connection whose socket has ended."""
+        transport = self._plain_at(descriptor)
+        if transport is None:
+            self._reactor.disconnect(descriptor, why)
+        else:
+            transport.end(why)
 
     def _report_slow(self, descriptor: int, seconds: float) -> None:
         """Report a connection that took long to the turn watch."""
@@ -237,15 +274,18 @@ class Loop(Schedule):
 
     def _serve(self, descriptor: int, event: int) -> None:
         """Serve a descriptor without a ``ConnectionIO``, or an event other than readability."""
-        selectable = self._reactor.selectable(descriptor)
-        if selectable is not None:
-            self._reactor.serve(selectable, descriptor, event)
-        elif descriptor == self._login_poller.inner_descriptor:
+        transport = self._plain_at(descriptor)
+        if transport is not None:
+            if (why := transport.serve(event)) is not None:
+                transport.end(why)
+        elif descriptor == self.login_poller.inner_descriptor:
             self._serve_newcomers()
+        elif (selectable := self._reactor.selectable(descriptor)) is not None:
+            self._reactor.serve(selectable, descriptor, event)
 
     def _serve_newcomers(self) -> None:
         """Serve connections that have not logged in, for at most ``LONG_TURN_S``; a login can be expensive."""
-        ready = self._login_poller.newcomers(MOST_NEWCOMERS)
+        ready = self.login_poller.newcomers(MOST_NEWCOMERS)
         ends_s = monotonic_s() + LONG_TURN_S
         for at in range(0, len(ready), 2):
             self._serve_all(ready[at : at + 2])

@@ -24,6 +24,7 @@ from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
 from gateway.net.machine import Machine, Phase
 from gateway.net.outbox import FLOOD
+from gateway.net.plain_transport import PlainTransport
 from gateway.net.server_transport import ServerTransport
 from gateway.net.socket_writer import SocketWriter
 from gateway.net.tls_info import is_tls, tls_info
@@ -167,16 +168,19 @@ class PeerProtocol(Protocol):
     def connectionMade(self) -> None:
         """Start serving a connection."""
         transport: Any = self.transport
-        transport.setTcpNoDelay(True)
-        peer, host = transport.getPeer(), transport.getHost()
-        self.is_resumed = getattr(transport, "is_resumed", False)
-        self.is_kept = getattr(transport, "is_kept", False)
-        self.peer_host, self._peer_port = plain_host(peer.host), peer.port
-        self._host, self._port = plain_host(host.host), host.port
+        if isinstance(transport, PlainTransport):
+            (self.peer_host, self._peer_port), (self._host, self._port) = transport.peer, transport.host
+        else:
+            transport.setTcpNoDelay(True)
+            peer, host = transport.getPeer(), transport.getHost()
+            self.is_resumed = getattr(transport, "is_resumed", False)
+            self.is_kept = getattr(transport, "is_kept", False)
+            self.peer_host, self._peer_port, self._host, self._port = peer.host, peer.port, host.host, host.port
+        self.peer_host, self._host = plain_host(self.peer_host), plain_host(self._host)
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
         self.io.writer = SocketWriter(transport, self.io.congested)
-        if isinstance(transport, ServerTransport):
+        if isinstance(transport, PlainTransport | ServerTransport):
             transport.read_by(self.io)
         self._broker.connections.add(self)
         self.log("connection opened")

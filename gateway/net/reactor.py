@@ -1,17 +1,24 @@
 """Twisted's epoll reactor with its own poll loop, which ends every turn."""
 
+import os
 import socket
 from time import monotonic as monotonic_s
 from typing import Any, Final
 
-from twisted.internet.main import installReactor
+from twisted.internet.main import CONNECTION_LOST, installReactor
 from twisted.logger import Logger
 
 from gateway.net.login_poller import LoginPoller
 from gateway.net.loop import LONG_TURN_S, MOST_ACCEPTED, MOST_LEAVING, Loop
+from gateway.net.peer import PeerProtocol
+from gateway.net.plain_transport import PlainTransport
 from gateway.net.server_transport import ServerTransport
+from gateway.net.syscalls import accept, with_socket
 from gateway.net.turn_watch import LONG_PART_S
 from gateway.net.twisted_private import StandardPort, StandardReactor
+
+#: The addresses of a port that is bound to all interfaces: the own address differs from connection to connection.
+_ANY: Final = ("0.0.0.0", "::")
 
 #: Delayed calls count as a turn if they take longer than this, in seconds.
 SHORTEST_COUNTED_S: Final = 0.0001
@@ -19,11 +26,29 @@ SHORTEST_COUNTED_S: Final = 0.0001
 _log = Logger()
 
 
+class PeerAddress:
+    """The address of a client, as factories see it."""
+
+    __slots__ = ("host", "port")
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+
+
 class ThrottledPort(StandardPort):
     """A listening port that accepts few connections in one turn.
 
-    It accepts them itself: Twisted's loop, which expects errors of every kind, takes as long as the system call.
+    It accepts them itself: Twisted's loop, which expects errors of every kind, takes as long as the system call. A
+    protocol that reads the socket itself gets a ``PlainTransport``, others one of Twisted's.
     """
+
+    def startListening(self) -> None:  # noqa: N802 - Twisted's name
+        """Listen. Connections inherit that small writes are sent at once."""
+        super().startListening()
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        host, port = self.socket.getsockname()[:2]
+        self._bound: tuple[str, int] | None = None if host in _ANY else (host, port)
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Accept connections."""
@@ -40,24 +65,25 @@ class ThrottledPort(StandardPort):
     def _accept(self) -> None:
         """Accept the connections that wait, as many as the last time and more if these were all of them."""
         expected = min(self.numberAccepts, MOST_ACCEPTED)
+        listener = self.socket.fileno()
         for accepted in range(expected):
             try:
-                connection, address = self.socket.accept()
+                descriptor, host, port = accept(listener)
             except BlockingIOError:
                 self.numberAccepts = max(1, accepted)
                 return
-            self._serve(connection, address)
+            self._serve(descriptor, (host, port))
         self.numberAccepts = 2 * expected
 
-    def _serve(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
+    def _serve(self, descriptor: int, peer: tuple[str, int]) -> None:
         """Serve a connection. An error ends it alone: one that reached Twisted's loop would close the port."""
         try:
-            transport = self._transport(connection, address)
+            transport = self._transport(descriptor, peer)
         except Exception:
             _log.failure("error before the start of a connection")
             transport = None
         if transport is None:
-            connection.close()
+            os.close(descriptor)
             return
         try:
             transport.protocol.makeConnection(transport)
@@ -65,18 +91,24 @@ class ThrottledPort(StandardPort):
             _log.failure("error at the start of a connection")
             transport.abortConnection()
 
-    def _transport(self, connection: socket.socket, address: tuple[Any, ...]) -> Any:  # Any: Twisted's
+    def _transport(self, descriptor: int, peer: tuple[str, int]) -> Any:  # Any: Twisted's
         """Return the transport of a connection with its protocol; ``None`` if the factory refuses it."""
-        if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
-            numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
-            address = (socket.getnameinfo(address, numeric)[0], *address[1:])
         factory: Any = self.factory  # Any: Twisted's interfaces are not types
-        protocol = factory.buildProtocol(self.address_of(address))
+        protocol = factory.buildProtocol(PeerAddress(peer[0], peer[1]))
         if protocol is None:
             return None
+        if isinstance(protocol, PeerProtocol):
+            host = self._bound or with_socket(descriptor, socket.socket.getsockname)[:2]
+            return PlainTransport(descriptor, protocol, peer, host, self.reactor.loop)
         number = self.sessionno
         self.sessionno = number + 1
-        return ServerTransport(connection, protocol, address, self, number, self.reactor)
+        connection = socket.socket(fileno=descriptor)
+        address = peer if self.addressFamily == socket.AF_INET else (*peer, 0, 0)
+        try:
+            return ServerTransport(connection, protocol, address, self, number, self.reactor)
+        except BaseException:
+            connection.detach()  # the caller closes it
+            raise
 
 
 class TurnReactor(StandardReactor):
@@ -144,6 +176,8 @@ class TurnReactor(StandardReactor):
         """Notify the connections that ended, then end all others."""
         while self.loop.leaving:
             self.notify_closed(MOST_LEAVING)
+        for transport in self.loop.plain_transports():
+            self._notify_lost(transport, CONNECTION_LOST)
         super().disconnectAll()
 
     def notify_closed(self, most: int) -> None:
@@ -155,10 +189,17 @@ class TurnReactor(StandardReactor):
             one = leaving.pop(0)
             if getattr(one[0], "disconnected", False):  # it was aborted meanwhile, or its end was noticed twice
                 continue
-            try:
-                self.notify_end(*one)
-            except Exception:  # an error of one connection must not affect the others
-                _log.failure("error at the end of a connection")
+            self._notify_lost(*one)
+
+    def _notify_lost(self, selectable: Any, *reason: Any) -> None:
+        """Notify the protocol of a connection. An error of one must not affect the others."""
+        try:
+            if isinstance(selectable, PlainTransport):
+                selectable.lost(reason[0])
+            else:
+                self.notify_end(selectable, *reason)
+        except Exception:
+            _log.failure("error at the end of a connection")
 
 
 def install() -> TurnReactor:

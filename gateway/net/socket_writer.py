@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
+from gateway.net.plain_transport import PlainTransport
 from gateway.net.syscalls import send
 from gateway.net.twisted_private import has_unsent
 
@@ -72,7 +73,8 @@ class SocketWriter:
 
     def _lags(self) -> bool:
         """Return whether the transport's buffer holds data."""
-        self._is_behind = has_unsent(self._transport)
+        transport = self._transport
+        self._is_behind = transport.has_unsent if isinstance(transport, PlainTransport) else has_unsent(transport)
         return self._is_behind
 
     def read(self, is_wanted: bool) -> None:

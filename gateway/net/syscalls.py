@@ -6,11 +6,12 @@ the interpreter's lock around calls that never wait. For a small packet that is 
 """
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from itertools import chain
 from select import epoll
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 try:
     from gateway.net import _syscalls as native
@@ -27,6 +28,36 @@ receive: Final[Callable[[int, int], bytes]] = os.read if native is None else nat
 
 #: Write to a non-blocking socket as much as it takes; return the number of bytes. Raises ``OSError`` likewise.
 send: Final[Callable[[int, bytes], int]] = os.write if native is None else native.send
+
+
+def with_socket(descriptor: int, use: Callable[[socket.socket], Any]) -> Any:
+    """Return what ``use`` returns for a socket object of a descriptor, which stays open; for what is done rarely."""
+    it = socket.socket(fileno=descriptor)
+    try:
+        return use(it)
+    finally:
+        it.detach()
+
+
+def _accept(listener: int) -> tuple[int, str, int]:
+    connection, address = with_socket(listener, socket.socket.accept)
+    connection.setblocking(False)
+    if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
+        numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
+        address = (socket.getnameinfo(address, numeric)[0], address[1])
+    return connection.detach(), address[0], address[1]
+
+
+def _close_output(descriptor: int) -> None:
+    with_socket(descriptor, lambda it: it.shutdown(socket.SHUT_WR))
+
+
+#: Accept a connection of a non-blocking listening socket; return its descriptor, also non-blocking, and the host and
+#: port of the peer. Raises ``OSError``: ``BlockingIOError`` when none waits.
+accept: Final[Callable[[int], tuple[int, str, int]]] = _accept if native is None else native.accept
+
+#: Close the output side of a socket. Raises ``OSError`` when the connection is broken.
+close_output: Final[Callable[[int], None]] = _close_output if native is None else native.close_output
 
 
 def _wall_ms() -> int:

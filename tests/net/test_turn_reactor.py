@@ -278,26 +278,24 @@ def test_a_server_that_closes_its_output_sends_what_waits_and_still_reads() -> N
         ) == [f"client got {size}: ConnectionDone", "server: ConnectionDone"]
 
 
+@pytest.mark.source
 def test_after_an_error_of_an_accept_later_connections_are_served() -> None:
     assert (
         run(
             dedent(SERVED)
             + dedent("""
-        class Socket:
-            def __init__(self, socket): self.socket, self.errors = socket, 1
-            def __getattr__(self, name): return getattr(self.socket, name)
-            def accept(self):
-                if self.errors:
-                    self.errors -= 1
-                    raise ConnectionAbortedError(103, "the client has gone")
-                return self.socket.accept()
+        from gateway.net import reactor as module
+        errors = [ConnectionAbortedError(103, "the client has gone")]
+        def failing(listener):
+            if errors:
+                raise errors.pop()
+            return accept(listener)
+        accept, module.accept = module.accept, failing
         class Serving(Protocol):
             def dataReceived(self, data):
                 say(f"{data.decode()} from {self.transport.getPeer().host} at {self.transport.getHost().host}")
                 reactor.stop()
-        def breaking(port): port.socket = Socket(port.socket)
         listening = reactor.listenTCP(0, Factory.forProtocol(Serving), interface="127.0.0.1")
-        breaking(listening)
         connect(listening, Client())
     """)
         )[0]
