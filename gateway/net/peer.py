@@ -85,6 +85,7 @@ class PeerProtocol(Protocol):
         "_port",
         "_tls",
         "_turn",
+        "connected",
         "io",
         "is_kept",
         "is_resumed",
@@ -93,12 +94,17 @@ class PeerProtocol(Protocol):
         "quiet",
         "rests_since",
         "silent",
+        "transport",
         "wakes_at",
     )
 
     protocol_name: str
+    connected: Any  # Twisted's, with those of its class a dictionary for each connection
+    transport: Any
 
     def __init__(self, broker: Broker, turn: Turn, log: StructuredLog, login_timeout_s: float) -> None:
+        self.connected = 0
+        self.transport = None
         self.name = ""
         self.is_resumed = False
         self.is_kept = False

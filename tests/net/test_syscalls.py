@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from select import EPOLLIN, EPOLLOUT, epoll
 
 import pytest
 
-from gateway.net.syscalls import receive, send, stopwatch, waiter
+from gateway.net.syscalls import accept, close_output, receive, send, stopwatch, waiter
 from tests.net.pairs import Pair, connected
 
 
@@ -28,6 +29,40 @@ def poller() -> Iterator[epoll]:
 
 
 MOST = 64 * 1024
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::"])
+def test_an_accepted_connection_does_not_block_and_has_the_address_of_its_peer(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family, dualstack_ipv6=host == "::") as listener:
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            accept(listener.fileno())
+        with socket.create_connection(("127.0.0.1" if host == "::" else host, listener.getsockname()[1])) as client:
+            descriptor, peer_host, peer_port = accept(listener.fileno())
+            try:
+                with pytest.raises(BlockingIOError):
+                    receive(descriptor, MOST)
+                assert not os.get_inheritable(descriptor)
+                mapped = "::ffff:" if host == "::" else ""
+                assert (peer_host, peer_port) == (mapped + client.getsockname()[0], client.getsockname()[1])
+            finally:
+                os.close(descriptor)
+
+
+def test_the_peer_reads_the_end_of_a_closed_output_and_can_still_send(pair: Pair) -> None:
+    here, there = pair
+    close_output(here.fileno())
+    assert there.recv(1) == b""
+    there.sendall(b"late")
+    assert receive(here.fileno(), MOST) == b"late"
+
+
+def test_calls_with_a_descriptor_of_no_socket_fail() -> None:
+    with open(os.devnull, "rb") as file:
+        for call in (accept, close_output):
+            with pytest.raises(OSError, match="non-socket"):
+                call(file.fileno())
 
 
 @pytest.mark.parametrize("size", [1, 300, 4095, 4096, 4097, MOST - 1, MOST])
