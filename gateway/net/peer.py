@@ -85,7 +85,6 @@ class PeerProtocol(Protocol):
         "_port",
         "_tls",
         "_turn",
-        "connected",
         "io",
         "is_kept",
         "is_resumed",
@@ -94,17 +93,12 @@ class PeerProtocol(Protocol):
         "quiet",
         "rests_since",
         "silent",
-        "transport",
         "wakes_at",
     )
 
     protocol_name: str
-    connected: Any  # Twisted's, with those of its class a dictionary for each connection
-    transport: Any
 
     def __init__(self, broker: Broker, turn: Turn, log: StructuredLog, login_timeout_s: float) -> None:
-        self.connected = 0
-        self.transport = None
         self.name = ""
         self.is_resumed = False
         self.is_kept = False
@@ -174,15 +168,11 @@ class PeerProtocol(Protocol):
     def connectionMade(self) -> None:
         """Start serving a connection."""
         transport: Any = self.transport
-        if isinstance(transport, PlainTransport):
-            (self.peer_host, self._peer_port), (self._host, self._port) = transport.peer, transport.host
-        else:
+        if not isinstance(transport, PlainTransport):
             transport.setTcpNoDelay(True)
-            peer, host = transport.getPeer(), transport.getHost()
             self.is_resumed = getattr(transport, "is_resumed", False)
             self.is_kept = getattr(transport, "is_kept", False)
-            self.peer_host, self._peer_port, self._host, self._port = peer.host, peer.port, host.host, host.port
-        self.peer_host, self._host = plain_host(self.peer_host), plain_host(self._host)
+        (self.peer_host, self._peer_port), (self._host, self._port) = _places_of(transport)
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
         self.io.writer = SocketWriter(transport, self.io.congested)
@@ -463,6 +453,16 @@ class PeerProtocol(Protocol):
         self.quiet = 0 if io.has_sent else self.quiet + 1
         self.silent = 0 if io.has_received or not io.is_reading else self.silent + 1
         io.has_received = io.has_sent = False
+
+
+def _places_of(transport: Any) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return the host and port of the peer, and of this side."""
+    if isinstance(transport, PlainTransport):
+        peer, host = transport.peer, transport.host
+    else:
+        theirs, own = transport.getPeer(), transport.getHost()
+        peer, host = (theirs.host, theirs.port), (own.host, own.port)
+    return (plain_host(peer[0]), peer[1]), (plain_host(host[0]), host[1])
 
 
 def is_probe(io: ConnectionIO, reason: Failure) -> bool:
