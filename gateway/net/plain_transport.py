@@ -46,7 +46,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _CLOSED: Final = -1
 
 
-class Reader(Protocol):
+class SocketReader(Protocol):
     """What reads the socket: a ``ConnectionIO``."""
 
     def listen(self, descriptor: int) -> None:
@@ -126,7 +126,7 @@ class PlainTransport:
         self.disconnected = False
         self._descriptor = descriptor
         self._polling = polling
-        self._reader: Reader | None = None
+        self._reader: SocketReader | None = None
         self._producer: Producer | None = None
         self._unsent: list[bytes] | None = None
         self._unsent_size = 0
@@ -156,7 +156,7 @@ class PlainTransport:
 
     # In
 
-    def read_by(self, io: Reader) -> None:
+    def read_by(self, io: SocketReader) -> None:
         """Let a ``ConnectionIO`` read the socket from now on."""
         io.listen(self._descriptor)
         self._reader = io
