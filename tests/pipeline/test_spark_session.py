@@ -26,3 +26,13 @@ def test_a_running_session_is_used(spark: SparkSession) -> None:
 def test_the_workers_run_the_current_interpreter(spark: SparkSession) -> None:
     frame = spark.range(4).mapInArrow(lambda batches: batches, "id long")
     assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3]
+
+
+def test_the_jvm_prints_no_stack_of_a_query_that_failed(spark: SparkSession) -> None:
+    """The job prints the reason in one line."""
+    logs = spark.sparkContext._jvm.org.apache.logging.log4j.LogManager  # type: ignore[union-attr]
+    streaming = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
+    enabled = {
+        name: logs.getLogger(name).isErrorEnabled() for name in (streaming, "org.apache.spark.executor.Executor")
+    }
+    assert enabled == {streaming: False, "org.apache.spark.executor.Executor": True}
