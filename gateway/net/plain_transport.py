@@ -25,6 +25,9 @@ _send: Final = send
 _FULL: Final = 64 * 1024
 _MOST_SENT: Final = 128 * 1024
 
+#: Pieces that one call sends.
+_MOST_PIECES: Final = 64
+
 _NOTHING: Final = 0
 _READABLE: Final = int(EPOLLIN)
 _WRITABLE: Final = int(EPOLLOUT)
@@ -192,13 +195,17 @@ class PlainTransport:
 
     def write(self, data: bytes) -> None:
         """Send bytes after those that wait; pause the producer when much waits."""
-        if self._has_ended or self.disconnected or self._is_output_closed or not data:
+        if data:
+            self.write_all([data])
+
+    def write_all(self, pieces: list[bytes]) -> None:
+        """Send pieces as ``write`` does. They are not joined, so that large messages are not copied."""
+        if self._has_ended or self.disconnected or self._is_output_closed:
             return
         if self._unsent is None:
-            self._unsent = [data]
-        else:
-            self._unsent.append(data)
-        self._unsent_size += len(data)
+            self._unsent = []
+        self._unsent += pieces
+        self._unsent_size += sum(map(len, pieces))
         if self._producer is not None and self._unsent_size > _FULL:
             self._is_paused = True
             self._producer.pauseProducing()
@@ -213,17 +220,16 @@ class PlainTransport:
         while self._unsent is not None:
             if left <= 0:
                 return None
-            piece = self._unsent[0]
-            data = piece if not self._offset and len(piece) <= left else piece[self._offset : self._offset + left]
+            pieces, size = self._next(left)
             try:
-                sent = _send(self._descriptor, data)
+                sent = _send(self._descriptor, pieces[0]) if len(pieces) == 1 else os.writev(self._descriptor, pieces)
             except (BlockingIOError, InterruptedError):
                 return None
             except OSError:
                 return CONNECTION_LOST
             self._sent(sent)
             left -= sent
-            if sent < len(data):
+            if sent < size:
                 return None
         self._watch(self._events & ~_WRITABLE)
         if self._producer is not None and self._is_paused:
@@ -235,17 +241,35 @@ class PlainTransport:
             self._close_output()
         return None
 
+    def _next(self, most: int) -> tuple[list[bytes], int]:
+        """Return the pieces to send next, and their size: at least one, or a part of it, and ``most`` bytes at most."""
+        unsent = self._unsent
+        assert unsent is not None
+        first = unsent[0]
+        if self._offset or len(first) > most:
+            first = first[self._offset : self._offset + most]
+        pieces, size = [first], len(first)
+        for piece in unsent[1:_MOST_PIECES]:
+            size += len(piece)
+            if size > most:
+                return pieces, size - len(piece)
+            pieces.append(piece)
+        return pieces, size
+
     def _sent(self, size: int) -> None:
         """Drop the first bytes of the buffer."""
         unsent = self._unsent
         assert unsent is not None
         self._unsent_size -= size
-        self._offset += size
-        if self._offset == len(unsent[0]):
-            self._offset = 0
-            del unsent[0]
-            if not unsent:
-                self._unsent = None
+        size += self._offset
+        whole = 0
+        while whole < len(unsent) and size >= len(unsent[whole]):
+            size -= len(unsent[whole])
+            whole += 1
+        self._offset = size
+        del unsent[:whole]
+        if not unsent:
+            self._unsent = None
 
     def registerProducer(self, producer: Producer, streaming: bool) -> None:
         """Register the producer that is paused while much waits; it must be a push producer."""

@@ -16,6 +16,11 @@ from gateway.net.twisted_private import has_unsent
 _GATHER_BELOW: Final = 64
 _GATHER_FROM_BYTES: Final = 32 * 1024
 
+#: More pieces are, too, if they have this many bytes on the average: those of a message of megabytes; up to the
+#: system's limit for one call.
+_LARGE_PIECE: Final = 16 * 1024
+_MOST_GATHERED: Final = 1024
+
 #: No descriptor: nothing is read, and output goes through the transport.
 NO_DESCRIPTOR: Final = -1
 
@@ -48,7 +53,7 @@ class SocketWriter:
             self._hand_over(pieces)
             return
         try:
-            if size > _GATHER_FROM_BYTES and 1 < len(pieces) < _GATHER_BELOW:
+            if _are_large(len(pieces), size):
                 sent = os.writev(self._descriptor, pieces)
                 whole = sum(map(len, pieces))
             else:
@@ -67,9 +72,12 @@ class SocketWriter:
     def _hand_over(self, pieces: list[bytes]) -> None:
         """Pass what the socket did not take to the transport, which sends everything until its buffer is empty."""
         self._is_behind = True
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self.octets += len(data)
-        self._transport.write(data)
+        transport, size = self._transport, sum(map(len, pieces))
+        self.octets += size
+        if isinstance(transport, PlainTransport) and _are_large(len(pieces), size):
+            transport.write_all(pieces)
+        else:
+            transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def _lags(self) -> bool:
         """Return whether the transport's buffer holds data."""
@@ -117,6 +125,12 @@ class SocketWriter:
 
     def stopProducing(self) -> None:
         """Do nothing: ``connectionLost`` reports the end."""
+
+
+def _are_large(count: int, size: int) -> bool:
+    """Return whether pieces are few and large, so that they are written without joining them first."""
+    most = max(_GATHER_BELOW, min(size // _LARGE_PIECE, _MOST_GATHERED))
+    return size > _GATHER_FROM_BYTES and 1 < count < most
 
 
 def _unsent(pieces: list[bytes], sent: int) -> list[bytes]:

@@ -92,6 +92,7 @@ class Place:
 
     def __init__(self, line: socket.socket, client: socket.socket) -> None:
         self.loop, self.served, self.client = Loop(), Served(), client
+        self.received = b""  # by the client, until the end
         self.served.line = line
         self.transport = PlainTransport(line.fileno(), self.served, ("127.0.0.1", 1), ("127.0.0.1", 2), self.loop)
         self.transport.read_by(self.served)
@@ -105,17 +106,19 @@ class Place:
 
     def read_all(self) -> int:
         """Return how many bytes the client gets until the end, while the loop runs."""
-        size, is_over = 0, False
+        received, is_over = bytearray(), False
 
         def read() -> bool:
-            nonlocal size, is_over
+            nonlocal is_over
             with suppress(BlockingIOError):
                 data = self.client.recv(1 << 20)
-                size, is_over = size + len(data), not data
+                received.extend(data)
+                is_over = not data
             return is_over
 
         self.run_until(read)
-        return size
+        self.received = bytes(received)
+        return len(received)
 
 
 @pytest.fixture
@@ -144,6 +147,19 @@ def test_what_waits_is_sent_before_the_output_closes_and_the_peer_is_still_read(
     place.run_until(lambda: place.served.ends)
     assert place.served.received == b"late"
     assert isinstance(place.served.ends[0], ConnectionDone)
+
+
+SIZES = [(7, 131_064, 1), (1, 0, 3), (MUCH, 5), (300_000, 1, 300_000), (1,) * 200]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=lambda sizes: f"{len(sizes)} pieces")
+def test_pieces_are_sent_in_their_order_and_whole(place: Place, sizes: tuple[int, ...]) -> None:
+    pieces = [bytes([number % 251]) * size for number, size in enumerate(sizes)] * 20
+    place.transport.write_all(pieces)
+    place.transport.write(b"end")
+    place.transport.loseConnection()
+    assert place.read_all() == sum(map(len, pieces)) + 3
+    assert place.received == b"".join(pieces) + b"end"
 
 
 def test_a_close_sends_what_waits(place: Place) -> None:

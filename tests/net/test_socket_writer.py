@@ -101,7 +101,11 @@ def writer_to(line: LimitedSocket) -> tuple[SocketWriter, Transport]:
     return SocketWriter(transport, lambda is_congested: None), transport
 
 
-@pytest.mark.parametrize("pieces", [SMALL, LARGE, MANY], ids=["small", "large", "many"])
+#: The frames of a message of megabytes.
+FRAMES = [piece for number in range(40) for piece in (b"%07d" % number, bytes(131_064), b"\xce")]
+
+
+@pytest.mark.parametrize("pieces", [SMALL, LARGE, MANY, FRAMES], ids=["small", "large", "many", "frames"])
 @pytest.mark.parametrize("room", [0, 1, 5, 30_000, 1 << 20])
 def test_data_that_does_not_fit_the_socket_goes_through_the_transport(pieces: list[bytes], room: int) -> None:
     line = LimitedSocket(room)
