@@ -20,9 +20,22 @@ _BUSY_S = 15.0
 
 
 def drain(cluster: GatewayCluster, node: ClusterNode) -> None:
-    """Drain a node, and wait until another one leads, and all say that it is drained."""
-    request(cluster.leader(), "PUT", f"cluster/nodes/{node.name}/maintenance", {})
+    """Drain a node, and wait until another one leads, and all say that it is drained.
+
+    A leader is not drained before another node could lead: the others may have started a moment ago.
+    """
+    wait_until(lambda: is_accepted(cluster.leader(), "PUT", f"cluster/nodes/{node.name}/maintenance"), cluster.logs)
     wait_until(lambda: is_drained(cluster, node), cluster.logs)
+
+
+def is_accepted(leader: ClusterNode, method: str, path: str) -> bool:
+    """Send a request; return whether the state of the cluster permits it now."""
+    try:
+        request(leader, method, path, {})
+    except urllib.error.HTTPError as refused:
+        assert refused.code == 400, refused
+        return False
+    return True
 
 
 def is_drained(cluster: GatewayCluster, node: ClusterNode) -> bool:
