@@ -54,7 +54,7 @@ def test_a_large_fetch_is_limited_and_runs_in_slices() -> None:
     assert len(client.answer.json) == MAX_MESSAGES
     assert len(console.gateway.vhost.queue("q")) == 5
     assert console.gateway.vhost.queue("q").unsettled == 0
-    assert len(spent) > 20
+    assert len(spent) >= 10
     assert sorted(spent)[-3] < LONGEST_TURN_S
 
 
