@@ -50,7 +50,7 @@ _CLOSED: Final = -1
 
 
 class SocketReader(Protocol):
-    """What reads the socket: a ``ConnectionIO``."""
+    """The part of a ``ConnectionIO`` that reads the socket."""
 
     def listen(self, descriptor: int) -> None:
         """Read from this descriptor from now on."""
@@ -62,7 +62,7 @@ class SocketReader(Protocol):
 
 
 class Producer(Protocol):
-    """What fills the buffer: a ``SocketWriter``."""
+    """The part of a ``SocketWriter`` that learns how full the buffer is."""
 
     def pauseProducing(self) -> None:
         """Take notice of a full buffer."""
