@@ -12,7 +12,7 @@ from contextlib import suppress
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT
 from typing import Any, Final, Protocol
 
-from twisted.internet.error import ConnectionAborted
+from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.python.failure import Failure
 
@@ -36,10 +36,10 @@ _BROKEN: Final = int(EPOLLHUP | EPOLLERR)
 #: The reason of a connection that this side drops.
 ABORTED: Final = ConnectionAborted()
 
-#: The failures that protocols get, one for each reason, as Twisted shares them.
+#: The failures that protocols get, one for each reason, with the texts that Twisted gives them.
 _FAILURES: Final[dict[type[BaseException], Failure]] = {
     type(reason): Failure(reason)  # type: ignore[no-untyped-call]  # Twisted's
-    for reason in (CONNECTION_DONE, CONNECTION_LOST, ABORTED)
+    for reason in (ConnectionDone(), ConnectionLost(), ABORTED)
 }
 
 #: The value of ``SO_LINGER`` with which a close resets the connection and drops what waits to be sent.

@@ -147,6 +147,7 @@ def test_what_waits_is_sent_before_the_output_closes_and_the_peer_is_still_read(
     place.run_until(lambda: place.served.ends)
     assert place.served.received == b"late"
     assert isinstance(place.served.ends[0], ConnectionDone)
+    assert str(place.served.ends[0]) == "Connection was closed cleanly."
 
 
 SIZES = [(7, 131_064, 1), (1, 0, 3), (MUCH, 5), (300_000, 1, 300_000), (1,) * 200]
