@@ -16,7 +16,7 @@ from gateway.cli.local_cluster.processes import ChildProcess
 
 ROOT: Final = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "pipeline" / "examples"))
-from cluster import SparkCluster, spark_cluster  # noqa: E402 - a program, not a package
+from cluster import WORKERS, SparkCluster, spark_cluster  # noqa: E402 - a program, not a package
 from weather import call  # noqa: E402
 
 __all__ = ["HOST", "ROOT", "Rig", "SparkCluster", "call", "say", "spark_cluster", "until"]
@@ -88,8 +88,11 @@ class Rig:
 
     @property
     def _executors(self) -> list[int]:
-        own = [(pid, line, where) for pid, line, where in processes() if where.startswith(str(self.directory))]
-        return [pid for pid, line, where in own if "/app-" in where and "Executor" in line]
+        return [pid for pid, line, where in self._own_processes() if "/app-" in where and "Executor" in line]
+
+    def _own_processes(self) -> Iterator[tuple[int, str, str]]:
+        """Yield the processes that work in the directory, as ``processes`` does."""
+        return (each for each in processes() if each[2].startswith(str(self.directory)))
 
     def kill_worker(self) -> bool:
         """Kill the broker's worker for columns."""
@@ -102,7 +105,7 @@ class Rig:
 
     def kill_spark_worker(self) -> bool:
         """Kill a worker of Spark, whose executors end with it, and start it again."""
-        return self._restart("worker of Spark", self._spark.workers[self.killed["worker of Spark"] % 2])
+        return self._restart("worker of Spark", self._spark.workers[self.killed["worker of Spark"] % WORKERS])
 
     def kill_spark_master(self) -> bool:
         """Kill the master of Spark, and start it again."""
@@ -110,8 +113,8 @@ class Rig:
 
     def kill_python(self) -> bool:
         """Kill a process of an executor that runs the tasks in Python, with those that it has started."""
-        own = [(pid, line) for pid, line, where in processes() if where.startswith(str(self.directory))]
-        return self._kill("Python of an executor", [pid for pid, line in own if "pyspark.daemon" in line])
+        pids = [pid for pid, line, _ in self._own_processes() if "pyspark.daemon" in line]
+        return self._kill("Python of an executor", pids)
 
     def kill_driver(self) -> bool:
         """Kill the driver with its Java, and start it again."""

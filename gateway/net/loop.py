@@ -9,7 +9,7 @@ import math
 import time
 from select import EPOLLIN
 from time import monotonic as monotonic_s
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from twisted.logger import Logger
 
@@ -20,6 +20,8 @@ from gateway.net.socket_writer import NO_DESCRIPTOR
 from gateway.net.syscalls import MOST_EVENTS
 from gateway.net.turn import Schedule, Turn
 from gateway.net.turn_watch import LONG_PART_S, TurnWatch
+
+T = TypeVar("T")
 
 _log = Logger()
 
@@ -76,8 +78,8 @@ class Loop(Schedule):
     def __init__(self, reactor: Any, login_poller: LoginPoller) -> None:  # Any: Twisted's reactors have no types
         self._reactor = reactor
         self.login_poller = login_poller
-        self._plain: list[PlainTransport | None] = []  # likewise
         self._ios: list[ConnectionIO | None] = []  # indexed by descriptor, a small number
+        self._plain: list[PlainTransport | None] = []  # likewise
         self.leaving: list[tuple[Any, ...]] = []
         self.busy: list[Turn] = []
         self.due: Turn | None = None
@@ -101,10 +103,7 @@ class Loop(Schedule):
 
     def read_by(self, io: ConnectionIO, descriptor: int) -> None:
         """Let a ``ConnectionIO`` read this socket from now on."""
-        ios = self._ios
-        while len(ios) <= descriptor:
-            ios.append(None)
-        ios[descriptor] = io
+        _put(self._ios, descriptor, io)
 
     def read_by_reactor(self, descriptor: int) -> None:
         """Let the reactor read this descriptor again; called before the descriptor may be reused."""
@@ -114,10 +113,7 @@ class Loop(Schedule):
     def serve_plain(self, transport: PlainTransport, io: ConnectionIO, descriptor: int) -> None:
         """Let a ``ConnectionIO`` read this socket, and its transport serve other events, from now on."""
         self.read_by(io, descriptor)
-        plain = self._plain
-        while len(plain) <= descriptor:
-            plain.append(None)
-        plain[descriptor] = transport
+        _put(self._plain, descriptor, transport)
 
     def forget_plain(self, descriptor: int) -> None:
         """Serve this descriptor no more; called before it may be reused."""
@@ -291,3 +287,10 @@ class Loop(Schedule):
             self._serve_all(ready[at : at + 2])
             if monotonic_s() >= ends_s:
                 return
+
+
+def _put(served: list[T | None], descriptor: int, one: T) -> None:
+    """Put what serves a descriptor into the list for it, which grows as far as needed."""
+    while len(served) <= descriptor:
+        served.append(None)
+    served[descriptor] = one

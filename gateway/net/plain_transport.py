@@ -310,7 +310,7 @@ class PlainTransport:
         self.end(ABORTED)
 
     def end(self, why: Any) -> None:
-        """Serve no more events; ``connectionLost`` follows in this turn or a later one. The first reason counts."""
+        """Serve no more events; ``lost`` follows in this turn or a later one. The first reason counts."""
         if self._has_ended or self.disconnected:
             return
         self._watch(_NOTHING)
@@ -319,13 +319,6 @@ class PlainTransport:
         self._polling.ended(self, why)
 
     def lost(self, why: Any) -> None:
-        """Close the socket and notify the protocol."""
-        failure = _FAILURES.get(type(why))
-        if failure is None:
-            failure = Failure(why)  # type: ignore[no-untyped-call]  # Twisted's
-        self.connectionLost(failure)
-
-    def connectionLost(self, reason: Failure) -> None:
         """Close the socket and notify the protocol. Further calls have no effect."""
         if self.disconnected:
             return
@@ -337,13 +330,13 @@ class PlainTransport:
         self._producer = None
         self._unsent = None
         try:
-            if isinstance(reason.value, ConnectionAborted):
+            if why is ABORTED:
                 with_socket(descriptor, lambda it: it.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET))
             os.close(descriptor)
         except OSError:
             pass  # the system has released the descriptor in any case
         protocol, self.protocol = self.protocol, None
-        protocol.connectionLost(reason)
+        protocol.connectionLost(_FAILURES[type(why)])
 
     def _watch(self, events: int) -> None:
         """Wait for these events from now on."""

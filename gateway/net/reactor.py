@@ -5,6 +5,7 @@ import socket
 from time import monotonic as monotonic_s
 from typing import Any, Final
 
+from twisted.internet import tcp
 from twisted.internet.main import CONNECTION_LOST, installReactor
 from twisted.logger import Logger
 
@@ -15,7 +16,7 @@ from gateway.net.plain_transport import PlainTransport
 from gateway.net.server_transport import ServerTransport
 from gateway.net.syscalls import accept, with_socket
 from gateway.net.turn_watch import LONG_PART_S
-from gateway.net.twisted_private import StandardPort, StandardReactor
+from gateway.net.twisted_private import StandardReactor
 
 #: The addresses of a port that is bound to all interfaces: the own address differs from connection to connection.
 _ANY: Final = ("0.0.0.0", "::")
@@ -36,7 +37,7 @@ class PeerAddress:
         self.port = port
 
 
-class ThrottledPort(StandardPort):
+class ThrottledPort(tcp.Port):
     """A listening port that accepts few connections in one turn.
 
     It accepts them itself: Twisted's loop, which expects errors of every kind, takes as long as the system call. A

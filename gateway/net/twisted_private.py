@@ -16,9 +16,8 @@ REACTOR_NAMES: Final = (
 )  # fmt: skip
 TRANSPORT_NAMES: Final = ("dataBuffer", "_tempDataBuffer")
 
-#: What ``StandardServer`` relies on besides, and ``StandardPort``.
+#: What ``StandardServer`` relies on besides.
 SERVER_NAMES: Final = ("_closeWriteConnection", "_writeDisconnected", "_writeDisconnecting")
-PORT_NAMES: Final = ("_buildAddr",)
 
 
 class Poller(Protocol):
@@ -76,14 +75,6 @@ class StandardReactor(epollreactor.EPollReactor):
     def _moveCallLaterSooner(self, delayed_call: Any) -> None:  # noqa: N802 - Twisted's name
         super()._moveCallLaterSooner(delayed_call)
         self.call_moved_sooner()
-
-
-class StandardPort(tcp.Port):
-    """Twisted's listening port, with a public name for what an accept loop of its own needs."""
-
-    def address_of(self, address: tuple[Any, ...]) -> Any:
-        """Return the address of a socket as Twisted's object."""
-        return self._buildAddr(address)  # type: ignore[no-untyped-call]  # Twisted's
 
 
 class StandardServer(tcp.Server):

@@ -36,15 +36,17 @@ def flag(value: str) -> bool:
 
 def count(value: str) -> int:
     """Parse a positive integer."""
-    if not value.isascii() or not value.isdigit() or int(value) < 1:
-        raise ValueError("a whole number from 1")
-    return int(value)
+    return _whole_number(value, 1)
 
 
 def count_or_zero(value: str) -> int:
     """Parse an integer from 0."""
-    if not value.isascii() or not value.isdigit():
-        raise ValueError("a whole number from 0")
+    return _whole_number(value, 0)
+
+
+def _whole_number(value: str, least: int) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        raise ValueError(f"a whole number from {least}")
     return int(value)
 
 

@@ -24,14 +24,14 @@ def drain(cluster: GatewayCluster, node: ClusterNode) -> None:
 
     A leader is not drained before another node could lead: the others may have started a moment ago.
     """
-    wait_until(lambda: is_accepted(cluster.leader(), "PUT", f"cluster/nodes/{node.name}/maintenance"), cluster.logs)
+    wait_until(lambda: is_accepted(cluster.leader(), f"cluster/nodes/{node.name}/maintenance"), cluster.logs)
     wait_until(lambda: is_drained(cluster, node), cluster.logs)
 
 
-def is_accepted(leader: ClusterNode, method: str, path: str) -> bool:
-    """Send a request; return whether the state of the cluster permits it now."""
+def is_accepted(leader: ClusterNode, path: str) -> bool:
+    """Send a PUT request; return whether the state of the cluster permits it now."""
     try:
-        request(leader, method, path, {})
+        request(leader, "PUT", path, {})
     except urllib.error.HTTPError as refused:
         if refused.code != 400:
             raise

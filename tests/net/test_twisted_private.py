@@ -6,7 +6,7 @@ from socket import socketpair
 import pytest
 from twisted.internet import epollreactor, tcp
 
-from gateway.net.twisted_private import PORT_NAMES, REACTOR_NAMES, SERVER_NAMES, TRANSPORT_NAMES
+from gateway.net.twisted_private import REACTOR_NAMES, SERVER_NAMES, TRANSPORT_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,3 @@ def test_a_transport_has_the_private_names_in_use(name: str, reactor: epollreact
     with closing(one), closing(other):
         transport = tcp.Connection(one, None, reactor)  # type: ignore[no-untyped-call]  # Twisted's
         assert hasattr(transport, name), f"Twisted renamed {name}: gateway/net/twisted_private.py has to follow"
-
-
-@pytest.mark.parametrize("name", PORT_NAMES)
-def test_a_listening_port_has_the_private_names_in_use(name: str) -> None:
-    assert hasattr(tcp.Port, name), f"Twisted renamed {name}: gateway/net/twisted_private.py has to follow"

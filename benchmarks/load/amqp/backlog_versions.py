@@ -20,7 +20,7 @@ from benchmarks.load.amqp.client import connected
 from benchmarks.load.amqp.filling import fill
 from benchmarks.load.backlog import BODY_BYTES, QUEUE, drain_all, first_delivery
 from benchmarks.load.host import describe
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.load.processes import cpu_seconds, main_thread_cpu_seconds
 from benchmarks.load.tables import table
 from benchmarks.load.versions import AFTER, BEFORE, Checkout
 from benchmarks.load.workloads import AMQP
@@ -54,10 +54,10 @@ def drain_copy(checkout: Checkout, filled: Path, copy: Path, messages: int, ack_
     try:
         with checkout.peer.launch(copy) as broker:
             delivery_bytes = first_delivery(broker.ports[AMQP])
-            before_s, first_before_s = cpu_seconds(broker.pid), _first_thread_s(broker.pid)
+            before_s, first_before_s = cpu_seconds(broker.pid), main_thread_cpu_seconds(broker.pid)
             rate = drain_all(broker.ports[AMQP], messages, delivery_bytes, ack_every)
             time.sleep(_SETTLING_S)
-            used_s, first_s = cpu_seconds(broker.pid) - before_s, _first_thread_s(broker.pid) - first_before_s
+            used_s, first_s = cpu_seconds(broker.pid) - before_s, main_thread_cpu_seconds(broker.pid) - first_before_s
         return Drain(used_s / messages * 1e6, first_s / messages * 1e6, rate)
     finally:
         shutil.rmtree(copy)
@@ -70,10 +70,6 @@ def _copy_synced(source: str, target: str) -> str:
     os.fsync(descriptor)
     os.close(descriptor)
     return target
-
-
-def _first_thread_s(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -88,14 +88,15 @@ class History:
             rows.clear()
         elif rows and self._has_decreased(values):
             rows.clear()
-        if rows:
-            elapsed_s = max(now_s - max(self.sampled_at_s, since_s), 0.001)
-            before = rows[-1][1]
-            is_same = before == values
-            self._rates = () if is_same else tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
-        else:
+        before = rows[-1][1] if rows else None
+        if before is None:
             self._rates, self._is_cut = (), False
-        if not rows or rows[-1][1] != values:
+        elif before == values:
+            self._rates = ()
+        else:
+            elapsed_s = max(now_s - max(self.sampled_at_s, since_s), 0.001)
+            self._rates = tuple((n - m) / elapsed_s for n, m in zip(values, before, strict=True))
+        if before != values:
             rows.append((now_s, values))
         self.sampled_at_s = now_s
         self.trim(now_s, keep, keep_s)
