@@ -1,4 +1,4 @@
-"""Two bits flip in one copy of a log, and that copy becomes the leader: a replay notices, and reads another copy."""
+"""Bits flip in one or two copies of a log: a replay notices it, and reads another copy."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -67,17 +67,24 @@ def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> 
     return found
 
 
-def rot(place: JetStreamPlace, servers: NatsServers, stream: str, texts: list[bytes]) -> str:
-    """Flip a bit of each text in the copy of a follower, make that server the leader, and return its name."""
-    api = JetStreamApi(place.client())
-    state = place.run(api.stream(stream))
-    name = next(each for each in state.replicas if each != state.leader)
+def followers(place: JetStreamPlace, stream: str) -> list[str]:
+    leader = place.leader_of(stream)
+    state = place.run(JetStreamApi(place.client()).stream(stream))
+    return [each for each in state.replicas if each != leader]
+
+
+def rot(servers: NatsServers, name: str, texts: list[bytes]) -> None:
+    """Flip a bit of each text in the copy of a server."""
     server = servers.named(name)
     server.stop()
     for text in texts:
         assert flip_bit(server.store, text) >= 1, "the record is not in the files of the server"
     server.start()
     servers.wait_until_ready()
+
+
+def move_leader(place: JetStreamPlace, stream: str, name: str) -> None:
+    """Make a server the leader of a stream."""
 
     def leads() -> bool:
         if place.leader_of(stream) == name:
@@ -88,7 +95,31 @@ def rot(place: JetStreamPlace, servers: NatsServers, stream: str, texts: list[by
         return False
 
     place.until(leads)
-    return name
+
+
+def written_log(place: JetStreamPlace) -> OwnedLog:
+    """Return a log with all records, each once."""
+    log = OwnedLog(place, place.new_queue())
+    for at in range(_RECORDS):
+        log.append(record_of(at))
+    return log
+
+
+def replayed(place: JetStreamPlace, log: OwnedLog, first: str) -> tuple[list[LogRecord], list[str]]:
+    """Replay a log, from the copy of one server first; return its records, and the servers that were read from."""
+    client = place.client()
+    api = JetStreamApi(client)
+    copies = FirstFrom(api, place.loop.reactor, first)
+    logs = JetStreamQueueLogs(api, JetStreamPublisher(client), place.loop.reactor, place.cluster().layout, copies)
+    records: list[LogRecord] = []
+    claim = place.run(logs.claim(log.claim.queue, "later", log.claim.epoch))
+    place.run(replay(logs, claim, records.append))
+    return records, copies.reads
+
+
+def assert_whole(records: list[LogRecord]) -> None:
+    assert [record.index for record in records] == list(range(1, _RECORDS + 1))
+    assert [record.payload[: -len(_FILLER)] for record in records] == [text_of(at) for at in range(_RECORDS)]
 
 
 class FirstFrom(Copies):
@@ -110,24 +141,29 @@ class FirstFrom(Copies):
 
 
 def test_what_one_copy_lost_is_read_from_another(place: JetStreamPlace, servers: NatsServers) -> None:
-    queue = place.new_queue()
-    log = OwnedLog(place, queue)
-    for at in range(_RECORDS):
-        log.append(record_of(at))
-    cluster = place.cluster()
-    stream, subject = cluster.layout.stream(queue), cluster.layout.log_subject(queue)
-    damaged = rot(place, servers, stream, [text_of(at) for at in _DAMAGED])
+    log = written_log(place)
+    layout = place.cluster().layout
+    stream, subject = layout.stream(log.claim.queue), layout.log_subject(log.claim.queue)
+    damaged = followers(place, stream)[0]
+    rot(servers, damaged, [text_of(at) for at in _DAMAGED])
+    move_leader(place, stream, damaged)
     assert len(read_from(place, stream, subject, damaged)) < _RECORDS, "the server repaired its copy: nothing is tested"
 
-    client = place.client()
-    api = JetStreamApi(client)
-    copies = FirstFrom(api, place.loop.reactor, damaged)
-    logs = JetStreamQueueLogs(api, JetStreamPublisher(client), place.loop.reactor, cluster.layout, copies)
-    records: list[LogRecord] = []
-    claim = place.run(logs.claim(queue, "later", log.claim.epoch))
-    place.run(replay(logs, claim, records.append))
-    assert copies.reads[0] == damaged
-    assert damaged not in copies.reads[1:], "the damaged copy was read again"
+    records, reads = replayed(place, log, damaged)
+    assert reads[0] == damaged
+    assert damaged not in reads[1:], "the damaged copy was read again"
     assert place.leader_of(stream) != damaged, "the damaged copy still leads"
-    assert [record.index for record in records] == list(range(1, _RECORDS + 1))
-    assert [record.payload[: -len(_FILLER)] for record in records] == [text_of(at) for at in range(_RECORDS)]
+    assert_whole(records)
+
+
+def test_what_two_copies_lost_is_read_from_the_third(place: JetStreamPlace, servers: NatsServers) -> None:
+    """The leader has the last whole copy: it is moved, although it was moved just before, and its copy is read."""
+    log = written_log(place)
+    stream = place.cluster().layout.stream(log.claim.queue)
+    damaged = followers(place, stream)
+    for name, at in zip(damaged, _DAMAGED, strict=True):
+        rot(servers, name, [text_of(at)])
+
+    records, reads = replayed(place, log, damaged[0])
+    assert reads[-1] not in damaged
+    assert_whole(records)

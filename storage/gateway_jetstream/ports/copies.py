@@ -54,17 +54,30 @@ class Copies:
                 self._avoided.pop(queue)
 
     async def move_leader(self, stream: str, queue: QueueId) -> None:
-        """Avoid the server that was read from last, and give the stream another leader."""
+        """Avoid the server that was read from last, and give the stream another leader.
+
+        If the leader was moved just now, it stays, unless all others have a gap: then only its copy is left to read.
+        """
         server = self._last_read.pop(queue, "")
         if server:
             self._avoided[queue].add(server)
-        now_s = self._reactor.seconds()
-        if now_s - self._moved_s.get(stream, -_MOVED_S) < _MOVED_S:
-            return
-        self._moved_s[stream] = now_s
+        state = await self._api.stream(stream)
+        moved_s = self._moved_s.get(stream, -_MOVED_S)
+        left_s = moved_s + _MOVED_S - self._reactor.seconds()
+        if left_s > 0:
+            if set(state.replicas) - {state.leader} - self._avoided[queue]:
+                return
+            await pause(self._reactor, left_s)
+            if self._moved_s[stream] != moved_s:  # for another queue, meanwhile
+                return
+        await self._elect_another(stream)
+
+    async def _elect_another(self, stream: str) -> None:
+        """Ask the leader of a stream to step down, and wait until another one leads."""
+        self._moved_s[stream] = self._reactor.seconds()
         former = (await self._api.stream(stream)).leader
         await self._api.step_down(stream)
-        ends_s = now_s + _ELECTION_S
+        ends_s = self._moved_s[stream] + _ELECTION_S
         while self._reactor.seconds() < ends_s:
             await pause(self._reactor, _LOOK_S)
             try:
