@@ -70,6 +70,13 @@ def test_a_long_table_tells_how_many_rows_are_left_out() -> None:
     assert "and 5 rows more in the Parquet files" in shown
 
 
+def test_an_empty_table_says_that_it_has_no_rows() -> None:
+    shown = of_section(PageSection("Silent", table=pandas.DataFrame({"device": []})))
+    assert ">device<" in shown
+    assert "no rows" in shown
+    assert "no rows" not in of_section(PageSection("Silent", table=pandas.DataFrame({"device": ["a"]})))
+
+
 def numbers_of(figure: str) -> dict[str, Any]:
     (text,) = re.findall(r'<script type="application/json">(.*?)</script>', figure)
     numbers: dict[str, Any] = json.loads(text)
