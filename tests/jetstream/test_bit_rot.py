@@ -57,6 +57,7 @@ def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> 
         start={"deliver_policy": "all"},
         on_current=lambda: is_current.append(True),
         accepts=lambda name: name == server,
+        shuns=lambda name: name != server,
     )
     is_late: list[bool] = []
     place.clock.call_later(5.0, lambda: is_late.append(True))

@@ -29,8 +29,10 @@ _INACTIVE_S: Final = 30.0
 #: The pause before a consumer that could not be made is made again.
 _RETRY_S: Final = 0.25
 
-#: How often a server that is not wished for is refused.
+#: How often a server that is not wished for is refused; and how often, after that, one that is of no use, each time
+#: after a pause. Busy servers are thought to be offline for a while, and then all consumers are made on the same one.
 _MOST_REFUSED: Final = 20
+_MOST_SHUNNED: Final = 40
 
 NS: Final = 1_000_000_000
 
@@ -40,7 +42,8 @@ class OrderedConsumer(ABC):
 
     It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
     new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
-    whether a server may be read from; servers are drawn at random, so this is a wish. While ``gate`` is closed, a
+    whether a server should be read from; servers are drawn at random, so this is a wish. ``shuns`` tells whether a
+    server is of no use: it is read from only if there is no other one for ten seconds. While ``gate`` is closed, a
     bounded number of bytes more comes.
     """
 
@@ -55,6 +58,7 @@ class OrderedConsumer(ABC):
         start: Mapping[str, Any],
         on_current: Callable[[], None] = lambda: None,
         accepts: Callable[[str], bool] = lambda server: True,
+        shuns: Callable[[str], bool] = lambda server: False,
         gate: Gate | None = None,
     ) -> None:
         self._api = api
@@ -64,6 +68,7 @@ class OrderedConsumer(ABC):
         self._on_message = on_message
         self._on_current: Callable[[], None] | None = on_current
         self._accepts = accepts
+        self._shuns = shuns
         self._gate = gate or Gate()
         self._refused = 0
         self._start = dict(start)
@@ -133,15 +138,26 @@ class OrderedConsumer(ABC):
         self.error = None
         cluster = found.get("cluster")
         self.source = str(cluster.get("leader", "")) if isinstance(cluster, dict) else ""
-        if not self._accepts(self.source) and self._refused < _MOST_REFUSED:
-            self._refused += 1
-            self._restart()
+        if self._is_refused(self.source):
             return
         # Not earlier: without a subscriber the server delivers nothing.
         self._subscription = self._api.client.subscribe(inbox, lambda message: self._deliver(name, message))
         self._created(inbox)
         if found.get("num_pending") == 0 and not self._last_delivery:
             self._report_current()
+
+    def _is_refused(self, server: str) -> bool:
+        """Make another consumer if a server is not wished for and was not refused too often; return whether it is."""
+        if not self._accepts(server) and self._refused < _MOST_REFUSED:
+            self._refused += 1
+            self._restart()
+        elif self._shuns(server) and self._refused < _MOST_REFUSED + _MOST_SHUNNED:
+            self._refused += 1
+            self._forget()
+            self._restart_later()
+        else:
+            return False
+        return True
 
     def _not_created(self, failure: Failure, name: str) -> None:
         error = failure.value

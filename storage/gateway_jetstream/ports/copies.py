@@ -46,6 +46,10 @@ class Copies:
         """Return whether the log of a queue had a gap on a server."""
         return server in self._avoided[queue]
 
+    def shuns(self, queue: QueueId) -> Callable[[str], bool]:
+        """Return what tells whether the log of a queue had a gap on a server."""
+        return lambda server: self.is_avoided(queue, server)
+
     def avoid(self, queue: QueueId, server: str) -> None:
         """Note a gap in the log of a queue on a server; when there was one on each of them, begin anew."""
         if server:

@@ -20,7 +20,7 @@ _SUSPECTED_AFTER: Final = 3
 class LogFollow:
     """One following. An idle log costs a pull every two seconds.
 
-    ``avoid`` is called with the server whose copy was of no use.
+    ``avoid`` is called with the server whose copy was of no use, and ``shuns`` tells whether it was.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LogFollow:
         follower: LogFollower,
         after: Position,
         gate: Gate,
-        accepts: Callable[[str], bool],
+        shuns: Callable[[str], bool],
         avoid: Callable[[str], None],
     ) -> None:
         self._reactor = reactor
@@ -45,7 +45,15 @@ class LogFollow:
         self._looks = 0
         self._timer: Any = None
         self._consumer = PullConsumer(
-            api, reactor, stream, [log], self._on_message, start=start_after(after), accepts=accepts, gate=gate
+            api,
+            reactor,
+            stream,
+            [log],
+            self._on_message,
+            start=start_after(after),
+            accepts=lambda server: not shuns(server),
+            shuns=shuns,
+            gate=gate,
         )
 
     def stop(self) -> None:

@@ -41,6 +41,7 @@ class LogReader:
         claim: Claim,
         take: Callable[[StoredBatch], None],
         accepts: Callable[[str], bool],
+        shuns: Callable[[str], bool],
         after: Position,
         gate: Gate,
     ) -> None:
@@ -55,7 +56,15 @@ class LogReader:
         self._seen = 0
         self._looks = 0
         self._consumer = PushConsumer(
-            api, reactor, stream, [own, log], self._on_message, start=start_after(after), accepts=accepts, gate=gate
+            api,
+            reactor,
+            stream,
+            [own, log],
+            self._on_message,
+            start=start_after(after),
+            accepts=accepts,
+            shuns=shuns,
+            gate=gate,
         )
         self._timer = reactor.callLater(_LOOK_S, self._look)
 

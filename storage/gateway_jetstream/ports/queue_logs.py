@@ -103,7 +103,10 @@ class JetStreamQueueLogs:
             accepts = await self._copies.wished(stream, claim.queue)
         except NatsError as error:
             raise Unanswered(str(error)) from None
-        reader = LogReader(self._api, self._reactor, stream, own, log, claim, take, accepts, after, gate or Gate())
+        shuns = self._copies.shuns(claim.queue)
+        reader = LogReader(
+            self._api, self._reactor, stream, own, log, claim, take, accepts, shuns, after, gate or Gate()
+        )
         try:
             await reader.finished()
         finally:
@@ -123,7 +126,7 @@ class JetStreamQueueLogs:
             follower,
             after,
             gate or Gate(),
-            accepts=lambda server: not copies.is_avoided(queue, server),
+            shuns=copies.shuns(queue),
             avoid=lambda server: copies.avoid(queue, server),
         )
 
