@@ -44,6 +44,9 @@ _MANY: Final = 2 * MOST_EVENTS
 #: The most frequent event: the descriptor is readable.
 _READABLE: Final = int(EPOLLIN)
 
+#: Ends of a wait whose difference is smaller are the same one, in seconds.
+_SAME_S: Final = 0.001
+
 #: Ends of a wait: return at once, and wait until an event.
 _NOT: Final = 0.0
 _FOR_EVER: Final = math.inf
@@ -145,9 +148,7 @@ class Loop(Schedule):
         timed_calls: list[Any] = reactor.timed_calls
         new_timed_calls: list[Any] = reactor.new_timed_calls
         self.soonest = None
-        until_s: Any = _FOR_EVER
-        if delay_s is not None:
-            until_s = time.time() + delay_s if delay_s > 0 else _NOT
+        until_s: Any = self._end_of_wait(delay_s, timed_calls)
         while True:
             ready = wait_for_turn(_NOT if leaving or self.busy else until_s, MOST_EVENTS, stopwatch)
             if not isinstance(ready, tuple):
@@ -187,6 +188,21 @@ class Loop(Schedule):
             elif timed_calls[0] is not self.soonest:
                 self.soonest = timed_calls[0]
                 until_s = self.soonest.time
+
+    def _end_of_wait(self, delay_s: float | None, timed_calls: list[Any]) -> float:
+        """Return the time at which the first wait ends: exactly that of the first delayed call if it is meant.
+
+        A time that differs by the microseconds between two readings of the clock would set the timer anew.
+        """
+        if delay_s is None:
+            return _FOR_EVER
+        if delay_s <= 0:
+            return _NOT
+        until_s = time.time() + delay_s
+        if timed_calls and abs(timed_calls[0].time - until_s) < _SAME_S:
+            self.soonest = timed_calls[0]
+            return float(self.soonest.time)
+        return until_s
 
     def _ended(self, seconds: float) -> None:
         """Report the length of a turn to the turn watch. A long turn with a single event is that event's."""

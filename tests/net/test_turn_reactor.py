@@ -347,3 +347,23 @@ def test_a_connection_without_a_protocol_is_closed() -> None:
         connect(reactor.listenTCP(0, Refusing(), interface="127.0.0.1"), Refused())
     """)
     ) == ["refused"]
+
+
+def test_results_of_threads_do_not_set_the_timer_of_the_next_delayed_call_anew() -> None:
+    assert run("""
+        import threading, time
+        ends = set()
+        class Recording:
+            def __init__(self, waiter): self.wait, self.wait_for_turn_of = waiter.wait, waiter.wait_for_turn
+            def wait_for_turn(self, until_s, *arguments):
+                if until_s: ends.add(until_s)
+                return self.wait_for_turn_of(until_s, *arguments)
+        reactor.login_poller.waiter = Recording(reactor.login_poller.waiter)
+        def work():
+            for _ in range(5):
+                time.sleep(0.01)
+                reactor.callFromThread(lambda: None)
+            reactor.callFromThread(reactor.stop)
+        reactor.callLater(0, threading.Thread(target=work).start)
+        reactor.addSystemEventTrigger("after", "shutdown", lambda: say(len(ends)))
+    """) == ["1"]
