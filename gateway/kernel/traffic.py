@@ -77,6 +77,24 @@ class Traffic:
         else:
             self._larger[bisect_left(SIZE_BOUNDS, size) - 1] += 1
 
+    def count_all(self, sizes: list[int]) -> None:
+        """Count several messages; those with bodies of the same size in a row are counted at once."""
+        last = number = 0
+        for size in sizes:
+            if size != last:
+                self._count_equal(number, last)
+                last, number = size, 0
+            number += 1
+        self._count_equal(number, last)
+
+    def _count_equal(self, number: int, size: int) -> None:
+        """Count some messages with bodies of the same size."""
+        self.bytes += number * size
+        if size <= SMALL:
+            self.small += number
+        else:
+            self._larger[bisect_left(SIZE_BOUNDS, size) - 1] += number
+
     def add(self, other: "Traffic") -> None:
         """Add the counts of another."""
         self.bytes += other.bytes

@@ -131,6 +131,24 @@ class Journal:
             self._changes.append(Stored(message))
         self._enter(queue_id, entry, due_at_ms)
 
+    def enqueued_run(self, queue_id: int, entries: "list[QueuedMessage]") -> None:
+        """Record that a durable queue took new messages, which do not expire and are in no other queue."""
+        if self._open_steps:
+            for entry in entries:
+                self.enqueued(queue_id, entry)
+            return
+        changes, message_id = self._changes, self._message_id
+        for entry in entries:
+            message = entry.message
+            size, message_id = len(message.body), message_id + 1
+            message.id = message_id
+            self._turn_bytes += size
+            changes.append(Stored(message))
+            changes.append(
+                Enqueued(queue_id, entry.position, message_id, entry.enqueued_at_ms, 0, size, message.header.priority)
+            )
+        self._message_id = message_id
+
     def requeued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
         """Record that a message was requeued in a durable queue, so that its delivery count survives.
 

@@ -39,6 +39,7 @@ class FeatureDispatch:
         "guarding",
         "postponing",
         "restoring",
+        "sees_arrivals",
         "settling",
         "taking",
     )
@@ -64,6 +65,7 @@ class FeatureDispatch:
         self._using = overriding(features, "used")
         self._purging = overriding(features, "purged")
         self._holding = overriding(features, "holding")
+        self.sees_arrivals = bool(self.diverting or self.guarding or self.accepting or self.enqueuing)
 
     def succeed(self, earlier: "FeatureDispatch") -> None:
         """Replace an earlier set of features; a feature of the same type inherits the state of its predecessor.

@@ -174,6 +174,29 @@ class Queue(QueueLike):
             feature_dispatch.enqueued(entry)
         return None
 
+    def offer_run(self, messages: list[Message]) -> bool:
+        """Enqueue messages behind those that wait, so that none is for a consumer, unless a feature has to see each."""
+        header = messages[0].header
+        if self._feature_dispatch.sees_arrivals or not self.ready.length or self.selecting is not None:
+            return False
+        if header.expiration_ms is not None:
+            return False
+        journal = self._journal
+        position, now_ms = journal.position, journal.now_ms
+        is_durable = bool(self.id) and (header.is_persistent or self.stores_all)
+        entries = []
+        for message in messages:
+            position += 1
+            entries.append(QueuedMessage(message, position, now_ms, is_durable))
+        journal.position = position
+        self.counters.publish += len(entries)
+        if is_durable:
+            journal.enqueued_run(self.id, entries)
+            self.stored += len(entries)
+        for entry in entries:
+            self.ready.append(entry)
+        return True
+
     def _expect_expirations(self) -> None:
         """Request the feature for per-message TTL: no policy needs it, so the queue may not have it yet (R51)."""
         self.has_expirations = True

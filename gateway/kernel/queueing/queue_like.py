@@ -167,6 +167,13 @@ class QueueLike(ConsumedQueue):
         """Take in the message, or return why it was refused. A message that ``was_delayed`` is not delayed again."""
         raise NotImplementedError
 
+    def offer_run(self, messages: list[Message]) -> bool:
+        """Take in new messages with one header, which have no other queue, if none needs more than a place.
+
+        Return ``False``, and take none, if each one is to be offered by itself.
+        """
+        return False
+
     def refusal_of(self, message: Message) -> DeathReason | None:
         """Return why ``offer`` would refuse a message, without offering it; ``None`` if it would not."""
         return self._feature_dispatch.admit(message)

@@ -11,11 +11,11 @@ from gateway.management.pipeline.batches import PartPlace, StagedBatch, with_fol
 from gateway.management.pipeline.published import require_count
 from gateway.management.pipeline.refusals import unroutable
 from gateway.management.pipeline.row_checks import RowChecks
-from gateway.management.pipeline.rows import Row, RowReader
+from gateway.management.pipeline.rows import RowHead, RowReader, RowRun
 
-#: Work of one step, about a millisecond: a row with the head of the row before is 1, another one more.
-_STEP: Final = 1024
-_OTHER_HEAD: Final = 16
+#: Work of one step, about a millisecond: a row is 1, one with another head than the row before has more.
+_STEP: Final = 2048
+_OTHER_HEAD: Final = 32
 
 
 class BatchCheck:
@@ -42,28 +42,28 @@ class BatchCheck:
         name = self._batch.dead_letter_exchange
         dead_letters = None if name is None else self._checks.writable_exchange(name)
         reader = RowReader(self._batch.defaults)
-        last: Row | None = None
+        last: RowHead | None = None
         work = 0
         for place, following in with_following(self._batch.places()):
             content = yield from self._read(place, following)
-            for row in reader.rows(content):
-                if last is not None and row.head is last.head:
-                    self._checks.require_size(row)
+            for run in reader.runs(content):
+                if run.head is last:
+                    self._checks.require_sizes(run)
                 else:
                     work += _OTHER_HEAD
-                    exchange = self._checks.exchange(row)
+                    exchange = self._checks.exchange(run)
                     if not self._batch.may_drop:
-                        yield from self._require_routable(exchange, row, dead_letters)
-                last = row
-                self.checked += 1
-                work += 1
+                        yield from self._require_routable(exchange, run, dead_letters)
+                last = run.head
+                self.checked += len(run)
+                work += len(run)
                 if work >= _STEP:
                     yield None
                     work = 0
         require_count(self._batch, self.checked)
 
-    def _require_routable(self, exchange: Exchange, row: Row, dead_letters: Exchange | None) -> Steps[None]:
-        message = row.message()
+    def _require_routable(self, exchange: Exchange, run: RowRun, dead_letters: Exchange | None) -> Steps[None]:
+        message = run.first_message()
         for target in (exchange, dead_letters):
             if target is not None and (yield from self._routability.steps(target, message)):
                 return

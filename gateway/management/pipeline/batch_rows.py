@@ -11,15 +11,16 @@ from gateway.kernel.messages.message import Message
 from gateway.kernel.messages.origin import Origin
 from gateway.kernel.routing.exchange import MOST_QUEUES, Route
 from gateway.kernel.routing.router import Walk
+from gateway.kernel.vhosts.run_publishing import RunPublishing
 from gateway.kernel.vhosts.verdict import REFUSED, TAKEN, UNROUTED, Verdict
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.pipeline.batches import StagedBatch
 from gateway.management.pipeline.refusals import unroutable
-from gateway.management.pipeline.rows import Row
+from gateway.management.pipeline.rows import MOST_BYTES, RowRun
 
-#: Rows, and bytes of bodies, of one turn: a millisecond or two.
-_MOST_ROWS: Final = 128
-_MOST_BYTES: Final = 256 * 1024
+#: Work of one turn, a millisecond or two: a row of a run is 1, one that is published by itself is 2.
+_MOST_WORK: Final = 256
+_BY_ITSELF: Final = 2
 
 
 class Held(Exception):
@@ -41,6 +42,7 @@ class BatchRows:
         self._batch = batch
         self._staged = staged
         self._origin = origin
+        self._runs = RunPublishing(vhost, origin)
         position = batch.position
         self._part, self._row = position.part, position.row
         self._published, self._dropped, self._refused = position.published, position.dropped, position.refused
@@ -50,24 +52,30 @@ class BatchRows:
         """The number of rows of the part at hand that are published already."""
         return self._row
 
-    def steps(self, rows: Iterator[Row]) -> Iterator[None]:
+    def steps(self, runs: Iterator[RowRun]) -> Iterator[None]:
         """Return the steps that publish the rest of a part. :raises Held: before the row that cannot be published."""
-        count = size = 0
+        work = size = 0
         try:
-            for row in rows:
-                message = self._intercepted(row.message())
-                found = self._found(message)
-                if isinstance(found, Walk) or len(found.queues) > MOST_QUEUES:
-                    self._advance()
-                    yield from self._publish_wide(found, message)
-                    count = size = 0
-                    continue
-                self._publish(found, message)
-                count, size = count + 1, size + len(row.body)
-                if count >= _MOST_ROWS or size >= _MOST_BYTES:
+            for run in runs:
+                if work and (work + len(run) > _MOST_WORK or size + run.size > MOST_BYTES):
                     self._advance()
                     yield
-                    count = size = 0
+                    work = size = 0
+                messages, size = run.messages(), size + run.size
+                if self._runs.publish(messages):
+                    work += len(messages)
+                    self._row += len(messages)
+                    self._published += len(messages)
+                    continue
+                work += _BY_ITSELF * len(messages)
+                for published in messages:
+                    message = self._intercepted(published)
+                    found = self._found(message)
+                    if isinstance(found, Walk) or len(found.queues) > MOST_QUEUES:
+                        self._advance()
+                        yield from self._publish_wide(found, message)
+                    else:
+                        self._publish(found, message)
         except Held:
             self._advance()
             raise

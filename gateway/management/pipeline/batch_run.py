@@ -26,12 +26,12 @@ from gateway.management.pipeline.batches import PartPlace, StagedBatch, with_fol
 from gateway.management.pipeline.published import DUPLICATE, is_published, note_published
 from gateway.management.pipeline.refusals import not_found, part_damaged
 from gateway.management.pipeline.row_checks import RowChecks
-from gateway.management.pipeline.rows import Row, RowReader
+from gateway.management.pipeline.rows import RowReader
 from gateway.management.pipeline.staged_files import PartUnusable
 from gateway.management.pipeline.staging import Staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 _log: Final = StructuredLog("pipeline")
 
@@ -39,8 +39,8 @@ _log: Final = StructuredLog("pipeline")
 HELD_S: Final = 0.5
 
 
-#: Slices of one batch that wait for the disk: about a megabyte.
-_MOST_UNWRITTEN: Final = 8
+#: Slices of one batch that wait for the disk: up to a megabyte.
+_MOST_UNWRITTEN: Final = 4
 
 
 class RunState(Enum):
@@ -185,7 +185,7 @@ class BatchRun:
         while True:
             try:
                 content = yield from self._content(place, following)
-                for _ in rows.steps(self._rows_of(content, rows.skipped)):
+                for _ in rows.steps(RowReader(self.staged.defaults).runs(content, rows.skipped)):
                     yield self._written()
                     self._require_present()
                     while reason := self._obstacle():
@@ -208,9 +208,6 @@ class BatchRun:
         for reading in self._readings.values():
             reading.addErrback(lambda _: None)
         self._readings.clear()
-
-    def _rows_of(self, content: bytes, skipped: int) -> "Iterator[Row]":
-        return islice(RowReader(self.staged.defaults).rows(content), skipped, None)
 
     def _obstacle(self) -> str:
         """Return why nothing may be published now; empty if it may."""

@@ -66,15 +66,19 @@ class BatchPublisher:
     def _prepare(self) -> Steps[list[tuple[Exchange, Message]]]:
         messages: list[tuple[Exchange, Message]] = []
         reader = RowReader(self._batch.defaults)
+        work = 0
         for place in self._batch.places():
             try:
                 part = yield from awaited(self._staging.read(*place))
             except PartUnusable as error:
                 raise part_damaged(error, place.key.name) from None
-            for row in reader.rows(part):
-                messages.append((self._checks.exchange(row), row.message()))
-                if len(messages) % _SLICE == 0:
+            for run in reader.runs(part):
+                exchange = self._checks.exchange(run)
+                messages += [(exchange, message) for message in run.messages()]
+                work += len(run)
+                if work >= _SLICE:
                     yield None
+                    work = 0
         require_count(self._batch, len(messages))
         return messages
 

@@ -7,7 +7,7 @@ from gateway.kernel.routing.exchange import Exchange
 from gateway.kernel.vhosts.virtual_host import VirtualHost
 from gateway.management.http.errors import bad_request
 from gateway.management.pipeline.refusals import access_refused, not_found
-from gateway.management.pipeline.rows import Row, RowHead
+from gateway.management.pipeline.rows import RowHead, RowRun
 
 _IMPERSONATOR: Final = "impersonator"
 
@@ -22,9 +22,9 @@ class RowChecks:
         self._max_body = max_body
         self._exchange_by_address: dict[tuple[str, str], Exchange] = {}
 
-    def exchange(self, row: Row) -> Exchange:
-        """Return the exchange of a row. :raises HttpError: if the user may not publish it, or it is undeliverable."""
-        head = row.head
+    def exchange(self, run: RowRun) -> Exchange:
+        """Return the exchange of rows. :raises HttpError: if the user may not publish them, or one is undeliverable."""
+        head = run.head
         address = (head.exchange, head.routing_key)
         exchange = self._exchange_by_address.get(address)
         if exchange is None:
@@ -33,14 +33,14 @@ class RowChecks:
         if user not in (None, self._principal.name) and _IMPERSONATOR not in self._principal.tags:
             reason = f"the user is '{self._principal.name}' without the tag impersonator"
             raise bad_request(f"user_id is '{user}', but {reason}")
-        self.require_size(row)
+        self.require_sizes(run)
         return exchange
 
-    def require_size(self, row: Row) -> None:
-        """Check the size of a row's body. :raises HttpError: if it is too large."""
-        if len(row.body) > self._max_body:
+    def require_sizes(self, run: RowRun) -> None:
+        """Check the sizes of rows' bodies. :raises HttpError: if one is too large."""
+        if run.largest > self._max_body:
             limit = f"'amqp.max_message_size', {self._max_body} bytes"
-            raise bad_request(f"a body of {len(row.body)} bytes is larger than {limit}")
+            raise bad_request(f"a body of {run.largest} bytes is larger than {limit}")
 
     def writable_exchange(self, name: str) -> Exchange:
         """Return an exchange that the user may publish to. :raises HttpError: if it is none."""

@@ -29,6 +29,10 @@ _PERSISTENT: Final = 2
 
 _MAX_HEADS: Final = 10_000
 
+#: Rows, and bytes of bodies, of one run: a millisecond or two of publishing.
+MOST_ROWS: Final = 128
+MOST_BYTES: Final = 256 * 1024
+
 #: Texts for RabbitMQ's error codes of properties.
 _REASON_TEXTS: Final = {
     "not_int": "not a whole number",
@@ -49,19 +53,45 @@ class RowHead:
         self.header = header
 
 
-class Row:
-    """One message to publish."""
+class RowRun:
+    """Rows of a part that follow each other and have one head: at most ``MOST_ROWS``, and ``MOST_BYTES`` or one row.
 
-    __slots__ = ("body", "head")
+    It knows where the bodies are: ``size`` is the sum of their sizes, ``largest`` the largest of them, in bytes.
+    """
 
-    def __init__(self, head: RowHead, body: bytes) -> None:
+    __slots__ = ("_ends", "_first", "_part", "head", "largest", "size")
+
+    def __init__(self, head: RowHead, part: bytes, first: int) -> None:
         self.head = head
-        self.body = body
+        self.size = self.largest = 0
+        self._part = part
+        self._first = first
+        self._ends: list[int] = []
 
-    def message(self) -> Message:
-        """Return its message."""
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def add(self, size: int, end: int) -> None:
+        """Add a row, whose body of ``size`` bytes ends at ``end``; its head repeats that of the row before."""
+        self._ends.append(end)
+        self.size += size
+        if size > self.largest:
+            self.largest = size
+
+    def messages(self) -> list[Message]:
+        """Return the messages of the rows."""
+        head, part, start = self.head, self._part, self._first
+        exchange, routing_key, header = head.exchange, head.routing_key, head.header
+        found = []
+        for end in self._ends:
+            found.append(Message(exchange, routing_key, header, part[start:end]))
+            start = end + _LENGTHS_SIZE
+        return found
+
+    def first_message(self) -> Message:
+        """Return the message of the first row."""
         head = self.head
-        return Message(head.exchange, head.routing_key, head.header, self.body)
+        return Message(head.exchange, head.routing_key, head.header, self._part[self._first : self._ends[0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +109,37 @@ class RowReader:
         self._defaults = defaults
         self._head_by_bytes: dict[bytes, RowHead] = {}
 
-    def rows(self, part: bytes) -> Iterator[Row]:
-        """Yield the rows of a part. :raises HttpError: if it is truncated or a row is invalid."""
+    def runs(self, part: bytes, skipped: int = 0) -> Iterator[RowRun]:
+        """Yield the rows of a part after the first ``skipped``. :raises HttpError: if it is truncated or a row invalid.
+
+        The runs before an invalid head are yielded first.
+        """
         position, end = 0, len(part)
         head: RowHead | None = None
+        run: RowRun | None = None
         while position < end:
             if position + _LENGTHS_SIZE > end:
                 raise bad_request("a part ends in the middle of a row")
             head_size, body_size = _lengths(part, position)
             body = position + _LENGTHS_SIZE + head_size
-            if body + body_size > end:
+            position = body + body_size
+            if position > end:
                 raise bad_request("a part ends in the middle of a row")
+            if run is not None and (head_size or len(run) >= MOST_ROWS or run.size + body_size > MOST_BYTES):
+                yield run
+                run = None
             if head_size:
                 head = self._head(part[body - head_size : body])
             if head is None:
                 raise bad_request("the first row of a part has no head")
-            position = body + body_size
-            yield Row(head, part[body:position])
+            if skipped:
+                skipped -= 1
+                continue
+            if run is None:
+                run = RowRun(head, part, body)
+            run.add(body_size, position)
+        if run is not None:
+            yield run
 
     def _head(self, content: bytes) -> RowHead:
         head = self._head_by_bytes.get(content)

@@ -287,3 +287,57 @@ def test_discarding_the_head_removes_the_oldest_message(
 
 def _prioritised(priority: int) -> Header:
     return native_header(Properties(priority=priority))
+
+
+# ---- Runs -----------------------------------------------------------------------------------------------------------
+
+
+def run(count: int, *, is_persistent: bool = True, expiration: str | None = None) -> list[Message]:
+    header = native_header(Properties(delivery_mode=2 if is_persistent else 1, expiration=expiration))
+    return [Message("", "q", header, b"%d" % number) for number in range(count)]
+
+
+@pytest.mark.parametrize("is_persistent", [True, False])
+@pytest.mark.parametrize("has_open_step", [True, False])
+def test_a_run_is_enqueued_as_its_messages_would_be(is_persistent: bool, has_open_step: bool) -> None:
+    """The records of the store, the counts and the messages are the same, of a long queue too."""
+    found = []
+    for is_run in (True, False):
+        broker = MemoryBroker()
+        queue = broker.vhost.declare_queue("q", is_durable=True, arguments={"x-max-priority": 3})
+        if has_open_step:
+            broker.kernel.journal.open_step()
+        publish(broker, b"first")
+        for messages in (run(3000, is_persistent=is_persistent), run(100, is_persistent=is_persistent)):
+            if is_run:
+                assert queue.offer_run(messages)
+            else:
+                assert [queue.offer(message) for message in messages] == [None] * len(messages)
+        changes = [(type(each), values(each)) for each in broker.kernel.journal._changes]
+        counts = (len(queue), queue.counters.publish, queue.disk_writes, queue.ready.bytes)
+        recipient = Recipient()
+        recipient.consume(queue)
+        found.append((changes, counts, recipient.bodies))
+    assert found[0] == found[1]
+    assert len(found[0][2]) == 3101
+
+
+def values(change: object) -> dict[str, object]:
+    """Return the numbers of a record."""
+    names = getattr(type(change), "__slots__", ())
+    return {name: value for name in names if isinstance(value := getattr(change, name), int)}
+
+
+def test_a_run_that_has_a_consumer_a_feature_or_an_expiry_is_offered_one_by_one(
+    broker: MemoryBroker, vhost: VirtualHost
+) -> None:
+    empty = vhost.declare_queue("q", is_durable=True)
+    assert not empty.offer_run(run(2))
+    publish(broker, b"first")
+    assert not empty.offer_run(run(2, expiration="1000"))
+    limited = vhost.declare_queue("limited", arguments={"x-max-length": 10})
+    assert vhost.publish_to_queue("limited", run(1)[0])
+    assert not limited.offer_run(run(2))
+    stream = vhost.declare_queue("stream", is_durable=True, arguments={"x-queue-type": "stream"})
+    assert not stream.offer_run(run(2))
+    assert (len(empty), len(limited), len(stream)) == (1, 1, 0)

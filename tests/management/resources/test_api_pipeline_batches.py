@@ -20,7 +20,7 @@ from tests.protocols.amqp.dialogue import Gateway
 BASE = "/pipeline/%2F"
 
 #: Rows of each of two parts: together larger than what is published at once.
-ROWS = 300
+ROWS = 500
 BODIES = [b"%060d" % number for number in range(2 * ROWS)]
 
 
@@ -66,7 +66,7 @@ def begin(console: Console, fields: dict[str, Any], *, slices: int = 0) -> Any:
     """Send a commit, and wait until it is committed and published a little."""
     transport = console.send("POST", f"{BASE}/commit", fields)
     for _ in range(400):
-        if any(each["committed_at"] and each["published"] >= slices * 64 for each in listed(console)):
+        if any(each["committed_at"] and each["published"] >= slices * 100 for each in listed(console)):
             step(console)
             return transport
         step(console)

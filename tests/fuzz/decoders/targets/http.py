@@ -79,9 +79,8 @@ def _query(data: bytes) -> None:
 def _rows(data: bytes) -> None:
     """Rows of the sink become messages, or the part is refused."""
     reader = RowReader(RowDefaults("e", "k"))
-    rows = attempt(HttpError, lambda: list(reader.rows(data)))
-    for row in [] if refused(rows) else rows:
-        message = row.message()
+    rows = attempt(HttpError, lambda: [message for run in reader.runs(data) for message in run.messages()])
+    for message in [] if refused(rows) else rows:
         require(message.body in data, "the body of a row is part of what was sent", message.body)
         require(message.properties.delivery_mode in (1, 2), "a row has a delivery mode", message.properties)
 
@@ -193,7 +192,7 @@ TARGETS: Final = (
     Target(
         "http-rows",
         _rows,
-        ("gateway.management.pipeline.rows:RowReader.rows",),
+        ("gateway.management.pipeline.rows:RowReader.runs",),
         _row_seeds,
         (*JSON_TOKENS, b'"headers_json":', b'"properties":', b'"exchange":', b"\0\0\0\0", b"\0\0\0\2{}"),
     ),
