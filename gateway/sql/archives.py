@@ -1,7 +1,7 @@
 """Archives and the trace as tables: of Parquet files only the columns and row groups that a query needs are read."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,14 +18,16 @@ _FORMAT: Final = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFr
 class ArchiveTable(RemoteTable):
     """An archive of a ``source`` (``exchange``, ``queue`` or ``trace``), with the messages that are in files.
 
-    Files whose times or offsets a filter excludes are not opened.
+    They are those in all tables of the broker, or in one ``table``. Files whose times or offsets a filter excludes are
+    not opened.
     """
 
-    def __init__(self, api: Api, vhost: str, source: str, name: str, schema: pa.Schema) -> None:
+    def __init__(self, api: Api, vhost: str, source: str, name: str, schema: pa.Schema, table: str = "") -> None:
         super().__init__(schema)
         self._api = api
         self._path = ("archive-files", vhost)
         self._archive = {"source": source, "name": name}
+        self._table = {"table": table} if table else {}
 
     def batches(self, columns: list[str], wanted: Any) -> Iterator[pa.RecordBatch]:
         """Yield the messages of the files, in their order."""
@@ -46,12 +48,26 @@ class ArchiveTable(RemoteTable):
         """Yield the files that may have messages of the wanted times."""
         times, after, more = time_bounds_ms(wanted, self.schema), "", True
         while more:
-            query = {**self._archive, "since": str(times.first), "until": str(times.end), "after": after}
+            period = {"since": str(times.first), "until": str(times.end)}
+            query = {**self._archive, **self._table, **period, "after": after}
             answer = self._api.get(*self._path, "list", query=query)
             for file in answer["files"]:
                 after = file["file"]
                 yield file
             more = answer["more"]
+
+
+class SharedTable(RemoteTable):
+    """A table with messages of several archives, of which the user may read these."""
+
+    def __init__(self, schema: pa.Schema, parts: Sequence[ArchiveTable]) -> None:
+        super().__init__(schema)
+        self._parts = parts
+
+    def batches(self, columns: list[str], wanted: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one archive after the other."""
+        for part in self._parts:
+            yield from part.batches(columns, wanted)
 
 
 class RemoteFile(io.RawIOBase):

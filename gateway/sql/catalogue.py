@@ -1,12 +1,15 @@
 """The tables of one virtual host that the user may read, by their names in SQL."""
 
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
 from gateway.sql.api import Api
-from gateway.sql.archives import ArchiveTable
+from gateway.sql.archives import ArchiveTable, SharedTable
 from gateway.sql.audit_table import AuditTable
 from gateway.sql.depths import FUNCTION as DEPTH
 from gateway.sql.depths import DepthTable
@@ -16,7 +19,14 @@ from gateway.sql.streams import StreamTable
 
 STREAMS: Final = "streams"
 ARCHIVE: Final = "archive"
+TYPED: Final = "typed"
 """Schemas."""
+
+DEAD_LETTERS: Final = "dead_letters"
+"""The table of messages that typed tables refuse, here and at the broker."""
+
+#: The table of the broker that has the columns of every archive, and no others.
+_UNTYPED: Final = "archive"
 
 _TRACE: Final = "trace"
 _EXCHANGE: Final = "exchange"
@@ -60,9 +70,12 @@ def tables(
     found: list[NamedTable] = []
     if is_wanted(STREAMS):
         found += _named(_streams(api, vhost))
-    if is_wanted(ARCHIVE) or is_wanted(RETAINED) or is_wanted("traces"):
+    if any(map(is_wanted, (ARCHIVE, RETAINED, "traces", TYPED, DEAD_LETTERS))):
         listed = api.get("archive-files", vhost)["archives"]
-        found += _named(_archives(api, vhost, [each for each in listed if each["source"] != _TRACE]))
+        archives = [each for each in listed if each["source"] != _TRACE]
+        found += _named(_archives(api, vhost, archives))
+        if is_wanted(TYPED) or is_wanted(DEAD_LETTERS):
+            found += _named(_typed(api, vhost, archives))
         if any(each["source"] == _TRACE for each in listed):
             trace = ArchiveTable(api, vhost, _TRACE, "", TRACE)
             found.append(NamedTable("", "traces", "events of messages", trace))
@@ -89,6 +102,29 @@ def _archives(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[Na
         shown = name if names.count(name) == 1 else f"{name} ({source})"
         table = ArchiveTable(api, vhost, source, name, MESSAGES)
         yield NamedTable(ARCHIVE, shown, f"archive of {source}", table, has_retained=source == _EXCHANGE)
+
+
+def _typed(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[NamedTable]:
+    """Yield each typed table with messages of these archives, and the messages that typed tables refuse."""
+    sources: dict[str, list[tuple[str, str]]] = {}
+    for each in listed:
+        for name in each.get("tables", ()):
+            sources.setdefault(name, []).append((each["source"], each["name"]))
+    sources.pop(_UNTYPED, None)
+    for name, archives in sources.items():
+        source, archive = archives[0]
+        query = {"source": source, "name": archive, "table": name}
+        schema = decoded_schema(api.get("archive-files", vhost, "columns", query=query)["schema"])
+        table = SharedTable(schema, [ArchiveTable(api, vhost, *each, schema, name) for each in archives])
+        if name == DEAD_LETTERS:
+            yield NamedTable("", name, "messages that typed tables refuse", table)
+        else:
+            yield NamedTable(TYPED, name, "typed messages", table)
+
+
+def decoded_schema(text: str) -> pa.Schema:
+    """Return columns from Base64 of Arrow's serialized form."""
+    return pa.ipc.read_schema(pa.py_buffer(b64decode(text)))
 
 
 def _named(found: Iterable[NamedTable]) -> Iterator[NamedTable]:

@@ -13,7 +13,7 @@ on standard output, and ends at the end of its input. The requests are:
   ``to``, ``path``, perhaps ``schema``): the same into an Iceberg table of this name at the address ``iceberg``, or
   into the typed table of a schema file;
 * ``schemas`` (``iceberg``, ``schemas``): checks schema files, and the typed tables that exist; returns ``faults``;
-* ``sources``, ``files``, ``part``: lists archives and reads their files, see ``gateway/columnar/reading``.
+* ``sources``, ``files``, ``columns``, ``part``: lists archives and reads their files, see ``gateway/columnar/reading``.
 
 An answer has the ``id`` of its request, and ``error`` as text if the request failed.
 """
@@ -66,6 +66,7 @@ class Worker:
             "rows": self._rows,
             "sources": reader.sources,
             "files": reader.files,
+            "columns": reader.columns,
             "part": reader.part,
             "schemas": self._schemas,
         }

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids, schema_to_pyarrow
+from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
+from gateway.columnar.iceberg.arrow_types import arrow_type
 from gateway.kernel.errors import ConfigurationError
 
 #: The types that a column may be widened to.
@@ -120,12 +121,7 @@ def _arrow(kind: IcebergType) -> pa.DataType | None:
     """Return the Arrow type of a primitive type; ``None`` for others."""
     if isinstance(kind, StructType | ListType | MapType):
         return None
-    found = schema_to_pyarrow(kind)
-    return _PLAIN.get(found, found)
-
-
-#: pyiceberg maps text and bytes to the types for more than 2 GiB.
-_PLAIN: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    return arrow_type(kind)
 
 
 def _iceberg(kind: pa.DataType) -> IcebergType:

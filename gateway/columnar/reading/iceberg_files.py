@@ -2,26 +2,26 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 from pyiceberg.io import load_file_io
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import PrimitiveType
 
+from gateway.columnar.iceberg.arrow_types import arrow_schema
 from gateway.columnar.iceberg.catalogue import open_catalogue
-from gateway.columnar.reading.listed_file import TRACE, FiledSource, ListedFile, Period
-from gateway.columnar.tables.iceberg_address import (
-    ARCHIVE_TABLE,
-    TRACE_TABLE,
-    IcebergAddress,
-    is_local,
-    local_path,
-)
+from gateway.columnar.reading.listed_file import TRACE, FiledSource, ListedFile, Period, SourceTable
+from gateway.columnar.tables.iceberg_address import TRACE_TABLE, IcebergAddress, is_local, local_path
 from gateway.kernel.errors import StorageError
+
+#: Columns that each table of events and each one of messages has.
+_OF_EVENTS: Final = frozenset(("vhost", "timestamp"))
+_OF_MESSAGES: Final = frozenset(("vhost", "timestamp", "source", "source_name", "offset"))
 
 #: The library's types are those of another constructor of these classes.
 _Equal: Any = EqualTo
@@ -36,29 +36,51 @@ class IcebergFiles:
         self._address = address
         self._catalogue = open_catalogue(address)
 
-    def sources(self, vhost: str) -> Iterator[FiledSource]:
+    def sources(self, vhost: str) -> Iterator[SourceTable]:
         """Yield the sources that have files, perhaps several times."""
-        archive, trace = self._table(ARCHIVE_TABLE), self._table(TRACE_TABLE)
-        for file in _files(archive, _Equal("vhost", vhost)):
-            source = _source_in(archive, file)
-            if source is not None and source.vhost == vhost:
-                yield source
-        if any(_partition(trace, file).get("vhost") == vhost for file in _files(trace, _Equal("vhost", vhost))):
-            yield FiledSource(vhost, TRACE, "")
+        for name, table in self._tables():
+            for file in _files(table, _Equal("vhost", vhost)):
+                source = _source_in(table, file, is_trace=name == TRACE_TABLE)
+                if source is not None and source.vhost == vhost:
+                    yield SourceTable(source, name)
 
-    def files(self, source: FiledSource, period: Period) -> list[ListedFile]:
+    def files(self, source: FiledSource, period: Period, table: str) -> list[ListedFile]:
         """Return the files whose partition is the source, in the order of their URIs."""
-        is_trace = source.kind == TRACE
-        table = self._table(TRACE_TABLE if is_trace else ARCHIVE_TABLE)
-        wanted: BooleanExpression = And(_Equal("vhost", source.vhost), _within(period))
-        if not is_trace:
-            wanted = And(wanted, _Equal("source", source.kind), _Equal("source_name", source.name))
         found = [
-            _listed(table, file)
-            for file in _files(table, wanted)
-            if _source_in(table, file, is_trace=is_trace) == source
+            _listed(opened, file)
+            for opened in self._tables_of(source, table)
+            for file in _files_of(opened, source, _within(period))
         ]
         return sorted(found, key=lambda each: each.file)
+
+    def columns(self, source: FiledSource, table: str) -> pa.Schema | None:
+        """Return the columns of a table, ``None`` if it has no rows of the source."""
+        for opened in self._tables_of(source, table):
+            if next(_files_of(opened, source, AlwaysTrue()), None) is not None:
+                return arrow_schema(opened.schema())
+        return None
+
+    def _tables_of(self, source: FiledSource, name: str) -> Iterator[Table]:
+        """Yield the tables, or the one of this name, that may have rows of a source."""
+        for each, table in self._tables(name):
+            if (each == TRACE_TABLE) == (source.kind == TRACE):
+                yield table
+
+    def _tables(self, only: str = "") -> Iterator[tuple[str, Table]]:
+        """Yield the tables, or the one of this name, with their names. Foreign ones in the namespace are left out."""
+        for name in [only] if only else self._names():
+            table = self._table(name)
+            if table is None:
+                continue
+            columns = set(table.schema().column_names)
+            if columns >= (_OF_EVENTS if name == TRACE_TABLE else _OF_MESSAGES):
+                yield name, table
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(identifier[-1] for identifier in self._catalogue.list_tables(self._address.namespace))
+        except NoSuchNamespaceError:
+            return []
 
     def part(self, file: str, position: int, size: int) -> bytes:
         """Return bytes of a file. :raises FileNotFoundError: if it was removed."""
@@ -82,7 +104,19 @@ def _time(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
 
 
+def _files_of(table: Table, source: FiledSource, wanted: BooleanExpression) -> Iterator[DataFile]:
+    """Yield the files whose rows are all of a source, and may be wanted."""
+    is_trace = source.kind == TRACE
+    wanted = And(_Equal("vhost", source.vhost), wanted)
+    if not is_trace:
+        wanted = And(wanted, _Equal("source", source.kind), _Equal("source_name", source.name))
+    for file in _files(table, wanted):
+        if _source_in(table, file, is_trace=is_trace) == source:
+            yield file
+
+
 def _files(table: Table | None, wanted: BooleanExpression) -> Iterator[DataFile]:
+    """Yield the files of a table that may have wanted rows."""
     for task in () if table is None else table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise StorageError(

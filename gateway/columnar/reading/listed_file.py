@@ -7,13 +7,21 @@ TRACE: Final = "trace"
 """The kind of the trace's source."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class FiledSource:
     """An archive: of an ``exchange``, a ``queue`` or the ``trace`` (``kind``) of this name in a virtual host."""
 
     vhost: str
     kind: str
     name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceTable:
+    """An archive, and one of the tables that have its rows."""
+
+    source: FiledSource
+    table: str
 
 
 @dataclass(frozen=True, slots=True)

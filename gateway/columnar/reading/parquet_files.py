@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gateway.columnar.reading.listed_file import TRACE, FiledSource, ListedFile, Period
+import pyarrow as pa
+
+from gateway.columnar.encoding.schema import MESSAGES
+from gateway.columnar.encoding.schema import TRACE as EVENTS
+from gateway.columnar.reading.listed_file import TRACE, FiledSource, ListedFile, Period, SourceTable
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE
 from gateway.columnar.tables.manifest import Line, lines
 from gateway.columnar.tables.table_directory import shortened
@@ -16,19 +20,26 @@ class ParquetFiles:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def sources(self, vhost: str) -> Iterator[FiledSource]:
+    def sources(self, vhost: str) -> Iterator[SourceTable]:
         """Yield the sources that have files, perhaps several times."""
         for day in self._days(ARCHIVE_TABLE, vhost):
             for line in _valid(day):
                 if isinstance(line.get("kind"), str) and isinstance(line.get("name"), str):
-                    yield FiledSource(vhost, line["kind"], line["name"])
+                    yield SourceTable(FiledSource(vhost, line["kind"], line["name"]), ARCHIVE_TABLE)
         if next(self._days(TRACE_TABLE, vhost), None) is not None:
-            yield FiledSource(vhost, TRACE, "")
+            yield SourceTable(FiledSource(vhost, TRACE, ""), TRACE_TABLE)
 
-    def files(self, source: FiledSource, period: Period) -> Iterator[ListedFile]:
+    def columns(self, source: FiledSource, table: str) -> pa.Schema | None:
+        """Return the columns of the one table that a source has in this layout."""
+        if table != _table_of(source):
+            return None
+        return EVENTS if source.kind == TRACE else MESSAGES
+
+    def files(self, source: FiledSource, period: Period, table: str) -> Iterator[ListedFile]:
         """Yield the files whose line in a manifest names the source, in the order of their paths."""
-        table = TRACE_TABLE if source.kind == TRACE else ARCHIVE_TABLE
-        for day in self._days(table, source.vhost):
+        if table not in ("", _table_of(source)):
+            return
+        for day in self._days(_table_of(source), source.vhost):
             if not period.may_have(*_times_of(day)):
                 continue
             for line in sorted(_valid(day), key=lambda each: str(each["file"])):
@@ -45,6 +56,10 @@ class ParquetFiles:
     def _days(self, table: str, vhost: str) -> Iterator[Path]:
         """Yield the directories of a virtual host's days, the earliest first."""
         yield from sorted((self._directory / table / f"vhost={shortened(vhost)}").glob("date=*"))
+
+
+def _table_of(source: FiledSource) -> str:
+    return TRACE_TABLE if source.kind == TRACE else ARCHIVE_TABLE
 
 
 def _valid(directory: Path) -> list[Line]:

@@ -6,6 +6,7 @@ broker restarts. So a request for a part needs no look at the archive, and no ot
 
 import hmac
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -35,6 +36,13 @@ class ArchiveName(NamedTuple):
     name: str
 
 
+class FiledArchive(NamedTuple):
+    """An archive that has files, and the names of the tables that have its messages."""
+
+    archive: ArchiveName
+    tables: list[str]
+
+
 class ArchiveFiles:
     """The files at ``place``, a directory or the address of Iceberg tables, as the worker knows it.
 
@@ -47,23 +55,45 @@ class ArchiveFiles:
         self._secret = secret
         self._slots = DeferredSemaphore(_MOST_REQUESTS)
 
-    def names(self, vhost: str) -> "Deferred[list[ArchiveName]]":
+    def archives(self, vhost: str) -> "Deferred[list[FiledArchive]]":
         """Return the archives that have files in a virtual host."""
 
-        def named(answer: EncodingResult) -> list[ArchiveName]:
-            return [ArchiveName(vhost, kind, name) for kind, name in json.loads(answer.payload)]
+        def named(answer: EncodingResult) -> list[FiledArchive]:
+            tables: dict[ArchiveName, list[str]] = {}
+            for kind, name, table in json.loads(answer.payload):
+                tables.setdefault(ArchiveName(vhost, kind, name), []).append(table)
+            return [FiledArchive(archive, found) for archive, found in tables.items()]
 
         return self._ask({"do": "sources", "vhost": vhost}).addCallback(named)
 
-    def files(self, archive: ArchiveName, since_ms: int, until_ms: int, after: str) -> "Deferred[Fields]":
-        """Return files that may have messages between two times, after the file ``after``, with their proofs."""
+    def columns(self, archive: ArchiveName, table: str) -> "Deferred[Fields]":
+        """Return the columns of a table that has messages of an archive. :raises HttpError: if it has none."""
+
+        def answered(answer: EncodingResult) -> Fields:
+            if not answer.payload:
+                raise HttpError(
+                    404, "not_found", f"no table '{table}' has messages of the {archive.kind} {archive.name}"
+                )
+            return {"schema": b64encode(answer.payload).decode()}
+
+        return self._ask({"do": "columns", **archive._asdict(), "table": table}).addCallback(answered)
+
+    def files(
+        self, archive: ArchiveName, since_ms: int, until_ms: int, after: str, table: str = ""
+    ) -> "Deferred[Fields]":
+        """Return files that may have messages between two times, after the file ``after``, with their proofs.
+
+        They are those of all tables, or of one.
+        """
 
         def listed(answer: EncodingResult) -> Fields:
             found = [{**each, "proof": self._proof(archive, each["file"])} for each in json.loads(answer.payload)]
             return {"files": found, "more": answer.head["more"]}
 
-        asked = {"do": "files", **archive._asdict(), "since_ms": since_ms, "until_ms": until_ms, "after": after}
-        return self._ask(asked).addCallback(listed)
+        times = {"since_ms": since_ms, "until_ms": until_ms}
+        return self._ask({"do": "files", **archive._asdict(), **times, "after": after, "table": table}).addCallback(
+            listed
+        )
 
     def part(self, archive: ArchiveName, file: str, proof: str, extent: Extent) -> "Deferred[Download]":
         """Return bytes of a listed file, perhaps fewer than requested. :raises HttpError: without a valid proof."""

@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.sql.catalogue import decoded_schema
 from tests.management.console import Answer, Console
 
 CONTENT = bytes(range(256)) * 8
@@ -53,6 +55,24 @@ def test_the_archives_that_the_user_may_read_are_listed(console: Console) -> Non
     assert names(console, "guest") == [("exchange", "orders"), ("queue", "orders"), ("queue", "secret"), ("trace", "")]
     assert names(console, "reader") == [("exchange", "orders"), ("queue", "orders")]
     assert names(console, "watcher") == [("trace", "")]
+
+
+def test_an_archive_names_its_tables_and_their_columns(console: Console) -> None:
+    assert [each["tables"] for each in ask(console, user="reader").json["archives"]] == [["archive"], ["archive"]]
+    found = ask(console, "/columns", "reader", source="queue", name="orders", table="archive").json["schema"]
+    assert decoded_schema(found) == MESSAGES
+    events = ask(console, "/columns", "watcher", source="trace", table="trace").json["schema"]
+    assert decoded_schema(events) == TRACE
+    assert len(listed(console, "reader", table="archive")) == 1
+    assert listed(console, "reader", table="orders") == []
+
+
+def test_columns_of_other_archives_and_tables_are_refused(console: Console) -> None:
+    assert ask(console, "/columns", "reader", source="queue", name="secret", table="archive").status == 403
+    assert ask(console, "/columns", "reader", source="trace", table="trace").status == 401
+    unknown = ask(console, "/columns", source="queue", name="orders", table="readings")
+    assert unknown.status == 404
+    assert unknown.json["reason"] == "no table 'readings' has messages of the queue orders"
 
 
 def test_other_archives_are_refused(console: Console) -> None:

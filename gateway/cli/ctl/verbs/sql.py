@@ -20,9 +20,9 @@ MISSING = "gatewayctl sql needs DuckDB: pip install 'gateway-broker[sql]'"
 def sql(session: VerbSession, query: str, memory: str) -> None:
     """Run a query in SQL over streams, archives, traces and the audit record; `-` reads it from standard input.
 
-    Tables are those of one virtual host that the user may read, such as streams."orders", archive."orders", traces and
-    audit; "show tables" lists them. depth('2026-11-27 03:00:00') has the depths of queues at a moment. The query runs
-    here, in DuckDB.
+    Tables are those of one virtual host that the user may read, such as streams."orders", archive."orders",
+    typed."orders", dead_letters, traces and audit; "show tables" lists them. depth('2026-11-27 03:00:00') has the
+    depths of queues at a moment. The query runs here, in DuckDB.
     """
     try:
         from gateway.sql.query import SqlQuery  # imports DuckDB and Arrow

@@ -11,7 +11,7 @@ from gateway.management.http.call import Call
 from gateway.management.http.downloads import Download, Extent
 from gateway.management.http.errors import bad_request
 from gateway.management.http.routes import Fields, Routes
-from gateway.management.pipeline.archive_files import ArchiveName
+from gateway.management.pipeline.archive_files import ArchiveName, FiledArchive
 from gateway.management.pipeline.refusals import access_refused
 from gateway.management.pipeline.streams import MAX_INT64, whole_number
 
@@ -28,27 +28,37 @@ _LAST_MS: Final = 253_402_300_799_999
 
 @routes.get("/archive-files/<vhost>", level=AccessLevel.USER)
 def archives_with_files(call: Call, vhost: str) -> "Deferred[Fields]":
-    """List the archives that have files and that the user may read; the trace needs the tag monitoring."""
+    """List the archives with files that the user may read, with their tables; the trace needs the tag monitoring."""
     virtual_host = call.accessible_vhost(vhost)
 
-    def readable(found: list[ArchiveName]) -> Fields:
+    def readable(found: list[FiledArchive]) -> Fields:
         return {
             "archives": [
-                {"source": each.kind, "name": each.name} for each in found if _may_read(call, virtual_host, each)
+                {"source": archive.kind, "name": archive.name, "tables": tables}
+                for archive, tables in found
+                if _may_read(call, virtual_host, archive)
             ]
         }
 
-    return call.context.pipeline.archives.names(virtual_host.name).addCallback(readable)
+    return call.context.pipeline.archives.archives(virtual_host.name).addCallback(readable)
 
 
 @routes.get("/archive-files/<vhost>/list", level=AccessLevel.USER)
 def files(call: Call, vhost: str) -> "Deferred[Fields]":
-    """List the files of an archive that may have messages between two times (ms), after a file, with their proofs."""
+    """List the files of an archive, or of one table, that may have messages between two times (ms), after a file."""
     archive = _readable(call, call.accessible_vhost(vhost))
     since_ms = whole_number(call, "since") if "since" in call.query else 0
     until_ms = whole_number(call, "until") if "until" in call.query else MAX_INT64
     period = min(since_ms, _LAST_MS), min(until_ms, _LAST_MS)
-    return call.context.pipeline.archives.files(archive, *period, call.query.get("after", ""))
+    after, table = call.query.get("after", ""), call.query.get("table", "")
+    return call.context.pipeline.archives.files(archive, *period, after, table)
+
+
+@routes.get("/archive-files/<vhost>/columns", level=AccessLevel.USER)
+def columns(call: Call, vhost: str) -> "Deferred[Fields]":
+    """Return the columns of a table with messages of an archive, as Arrow serializes a schema, in Base64."""
+    archive = _readable(call, call.accessible_vhost(vhost))
+    return call.context.pipeline.archives.columns(archive, call.query.get("table", ""))
 
 
 @routes.get("/archive-files/<vhost>/part", level=AccessLevel.USER)
