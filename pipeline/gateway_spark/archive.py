@@ -112,9 +112,8 @@ def _files_of(
 
     :raises OptionError: if the directory does not exist, or contains the other table.
     """
+    require_table(Path(path))
     root = Path(path).absolute()  # Spark's working directory is the one at its start
-    if not root.is_dir():
-        raise OptionError(f"{path}: the directory does not exist")
     find = table_files if is_table(root) else _files
     files = list(find(root, vhost, _in_utc(since), _in_utc(until)))
     if files:
@@ -123,6 +122,22 @@ def _files_of(
             if other in columns and column not in columns:
                 raise OptionError(f"{path} is {TELLING[other]}, not {TELLING[column]}")
     return files
+
+
+def require_table(root: Path) -> None:
+    """Check that a directory may have the files of a table. :raises OptionError: if not; it names tables below it."""
+    if not root.is_dir():
+        raise OptionError(f"{root}: the directory does not exist")
+    if _is_root(root) or not any(root.iterdir()):
+        return
+    found = (child for depth in ("*", "*/*") for child in root.glob(depth))
+    below = sorted(str(child.relative_to(root)) for child in found if _is_root(child))
+    hint = f"; below it are {', '.join(below)}" if below else ""
+    raise OptionError(f"{root} is not the directory of an archive or a trace{hint}")
+
+
+def _is_root(directory: Path) -> bool:
+    return is_table(directory) or next(directory.glob("vhost=*"), None) is not None
 
 
 def _names(one_or_more: str | Sequence[str] | None) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.columnar.tables.table_directory import shortened as cut
-from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.archive import read_archive, read_trace, require_table
 from gateway_spark.errors import OptionError
 from gateway_spark.schema import MESSAGE_SCHEMA, TRACE_SCHEMA
 from tests.pipeline.archives import write_file
@@ -120,6 +120,19 @@ def test_an_archive_without_files_is_empty(spark: SparkSession, tmp_path: Path) 
 def test_a_missing_archive_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="absent: the directory does not exist"):
         read_archive(spark, tmp_path / "absent")
+
+
+def test_a_directory_above_the_tables_is_an_error_that_names_them(tmp_path: Path) -> None:
+    for name in ("archive/vhost=%2F", "iceberg/readings/metadata", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "iceberg/readings/metadata/version-hint.text").touch()
+    with pytest.raises(OptionError) as wrong:
+        require_table(tmp_path)
+    named = "below it are archive, iceberg/readings"
+    assert str(wrong.value) == f"{tmp_path} is not the directory of an archive or a trace; {named}"
+    require_table(tmp_path / "archive")
+    require_table(tmp_path / "iceberg/readings")
+    require_table(tmp_path / "other")
 
 
 def test_the_trace_has_the_same_layout(spark: SparkSession, tmp_path: Path) -> None:

@@ -213,13 +213,16 @@ def one_line(printed: Any) -> str:
     return line
 
 
+#: Stands for the empty archive of a test, and for a directory without one.
+EMPTY = "EMPTY"
 HERE = str(Path(__file__).parent)
 WRONG = [
     ([], 64, "--queue NAME, --queue-pattern REGEX or --archive DIR is required"),
     (["--queue", "q", "--exchange", "e"], 64, "--exchange is for --archive"),
-    (["--archive", HERE, "--queue-pattern", "q.*"], 64, "--queue-pattern is for streams"),
-    (["--archive", HERE, "--checkpoint", "c"], 64, "--checkpoint is for streams"),
+    (["--archive", EMPTY, "--queue-pattern", "q.*"], 64, "--queue-pattern is for streams"),
+    (["--archive", EMPTY, "--checkpoint", "c"], 64, "--checkpoint is for streams"),
     (["--archive", "absent"], 64, "absent: the directory does not exist"),
+    (["--archive", HERE], 64, f"{HERE} is not the directory of an archive or a trace"),
     (["--queue", "q", "--option", "maxOffsetsPerTrigger=5"], 64, "is for streaming queries"),
     (["--queue", "q", "--checkpoint", "c", "--until", "2024-01-01"], 64, "is for batch reads"),
     (["--queue", "q", "--archive", "a", "--source", "stream"], 64, "--archive is for --source archive"),
@@ -232,14 +235,14 @@ WRONG = [
         "no answer from http://127.0.0.1:9",
     ),
     (["--conf", "x", "--archive", "a"], 64, "--conf needs NAME=VALUE"),
-    (["--archive", HERE, "--slide", "2d"], 64, "--slide 2 days is longer than --window 1 day"),
-    (["--archive", HERE, "--by", "$.site.origin"], 64, "--by $.site.origin cannot be told from --by $.origin"),
-    (["--archive", HERE, "--by", "$.count"], 64, "--by $.count cannot be told from the column 'count'"),
-    (["--archive", HERE, "--field", "$.other.temp"], 64, "two of the options --field have the same name"),
-    (["--archive", HERE, "--since", "2024-01-02", "--until", "2024-01-02"], 64, "--since must be before --until"),
-    (["--archive", HERE, "--out", __file__], 64, f"{__file__}: it is not a directory"),
-    (["--archive", HERE, "--master", "spark://127.0.0.1:9"], 1, "no Spark master answers at spark://127.0.0.1:9"),
-    (["--archive", HERE, "--master", "spark://127.0.0.1"], 64, "must be spark://host:port"),
+    (["--archive", EMPTY, "--slide", "2d"], 64, "--slide 2 days is longer than --window 1 day"),
+    (["--archive", EMPTY, "--by", "$.site.origin"], 64, "--by $.site.origin cannot be told from --by $.origin"),
+    (["--archive", EMPTY, "--by", "$.count"], 64, "--by $.count cannot be told from the column 'count'"),
+    (["--archive", EMPTY, "--field", "$.other.temp"], 64, "two of the options --field have the same name"),
+    (["--archive", EMPTY, "--since", "2024-01-02", "--until", "2024-01-02"], 64, "--since must be before --until"),
+    (["--archive", EMPTY, "--out", __file__], 64, f"{__file__}: it is not a directory"),
+    (["--archive", EMPTY, "--master", "spark://127.0.0.1:9"], 1, "no Spark master answers at spark://127.0.0.1:9"),
+    (["--archive", EMPTY, "--master", "spark://127.0.0.1"], 64, "must be spark://host:port"),
 ]
 
 
@@ -247,7 +250,9 @@ WRONG = [
 def test_an_error_is_printed_in_one_line_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
 ) -> None:
-    assert run(tmp_path, *arguments) == code
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run(tmp_path, *(str(empty) if each == EMPTY else each for each in arguments)) == code
     printed = capsys.readouterr()
     assert text in one_line(printed)
     assert printed.out == ""
@@ -274,7 +279,7 @@ def test_the_broker_that_a_job_waits_for_is_named(
         (["--queue", "q"], "waiting for an answer of http://127.0.0.1:15672"),
         (["--queue", "q", "--urls", "http://a:1,http://b:1"], "waiting for an answer of http://a:1,http://b:1"),
         (["--queue", "q", "--brokers", "{}"], "waiting for an answer of the brokers"),
-        (["--archive", HERE], ""),
+        (["--archive", EMPTY], ""),
     ],
 )
 def test_what_a_job_waits_for_follows_from_its_options(arguments: list[str], text: str) -> None:

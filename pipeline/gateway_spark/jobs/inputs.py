@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gateway_spark.address import DEFAULT_URL
-from gateway_spark.archive import read_archive, read_trace
+from gateway_spark.archive import read_archive, read_trace, require_table
 from gateway_spark.brokers import Brokers
 from gateway_spark.choices import moment_ms, read
 from gateway_spark.errors import OptionError
@@ -86,8 +86,7 @@ def _check_files(options: Namespace, reads: Reads) -> None:
         raise OptionError("--queue-pattern is for streams; for an archive give each --queue")
     if getattr(options, "checkpoint", None) is not None:
         raise OptionError("--checkpoint is for streams: an archive is read as a whole")
-    if not options.archive.is_dir():
-        raise OptionError(f"{options.archive}: the directory does not exist")
+    require_table(options.archive)
     _require_period(options)
 
 
