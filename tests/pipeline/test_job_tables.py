@@ -75,7 +75,8 @@ def test_anomaly(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_an_empty_input_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
-    nothing = ["--archive", str(tmp_path), "--out", str(tmp_path / "out")]
+    (tmp_path / "empty").mkdir()
+    nothing = ["--archive", str(tmp_path / "empty"), "--out", str(tmp_path / "out")]
     assert main(dead_letters.JOB, nothing) == 0
     assert "No message was dead-lettered" in report(tmp_path / "out")
     assert main(latency.JOB, nothing) == 0
