@@ -172,8 +172,8 @@ def write(url: str, rows: int, size: int, cores: str) -> None:
 def write_directly(url: str, rows: int, size: int) -> None:
     """Send the rows in parts as a task of Spark does, and commit them, once standard input is closed."""
     from gateway_spark.client import Client
+    from gateway_spark.framing import LENGTHS
     from gateway_spark.options import sink_options
-    from gateway_spark.rows import LENGTHS
 
     options = sink_options({"url": url, "exchange": ""}, is_stream=False)
     body = b"x" * size

@@ -1,14 +1,12 @@
-"""Encoding of rows for the broker: columns are checked once, and each row is a JSON head and a body.
+"""The columns that form messages, checked once, and the heads of rows: what a message has besides its body.
 
-A frame is two lengths of four bytes, big-endian, then the head, then the body. The head is an object with
-``exchange``, ``routing_key``, ``properties``, and ``headers`` or ``headers_json``; the batch gives the defaults. A
-head of length 0 repeats that of the previous row; the first row of a part has one.
+A head is a JSON object with ``exchange``, ``routing_key``, ``properties``, and ``headers`` or ``headers_json``; the
+batch gives the defaults.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from struct import Struct
 from typing import Any, Final
 
 from pyspark.sql.types import (
@@ -24,10 +22,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from gateway_spark.errors import OptionError, PipelineError
+from gateway_spark.errors import OptionError
 from gateway_spark.options import SinkOptions
 
-LENGTHS: Final = Struct(">II")
+#: Heads that are kept until there are more: with their keys a few megabytes at most, if they are short.
+_HEADS_KEPT: Final = 10_000
 
 _TEXT: Final = (StringType,)
 _NUMBER: Final = (ByteType, ShortType, IntegerType, LongType)
@@ -78,35 +77,30 @@ def require_publishable(schema: StructType, options: SinkOptions) -> None:
         raise OptionError("column 'exchange' or option 'exchange' is required; '' is the default exchange")
 
 
-def framed(batches: Iterable[Any], part_bytes: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the rows of Arrow batches in parts of about this many bytes, with the number of rows in each.
+class Heads:
+    """Encodes the heads of rows with one schema. Most are repeated, so the last ones are kept."""
 
-    :raises PipelineError: for a row without a body, or with headers that are not JSON.
-    """
-    part, count, earlier = bytearray(), 0, b""
-    for batch in batches:
-        for head, body in _rows(batch):
-            written = b"" if head == earlier and count else head
-            part += LENGTHS.pack(len(written), len(body)) + written + body
-            earlier, count = head, count + 1
-            if len(part) >= part_bytes:
-                yield bytes(part), count
-                part, count = bytearray(), 0
-    if count:
-        yield bytes(part), count
+    def __init__(self) -> None:
+        self._head_by_values: dict[tuple[Any, ...], bytes] = {}
 
+    def of(self, batch: Any) -> list[bytes]:
+        """Return the head of each row of an Arrow batch. :raises PipelineError: if headers are not JSON."""
+        names = [name for name in batch.schema.names if name != "body"]
+        if not names:
+            return [_head({})] * len(batch)
+        columns = [batch.column(name).to_pylist() for name in names]
+        if "headers" in names:  # lists of pairs
+            at = names.index("headers")
+            columns[at] = [None if each is None else tuple(each) for each in columns[at]]
+        return [self._head(names, values) for values in zip(*columns, strict=True)]
 
-def _rows(batch: Any) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the head and the body of each row."""
-    columns = {name: batch.column(index).to_pylist() for index, name in enumerate(batch.schema.names)}
-    bodies = columns.pop("body")
-    names = tuple(columns)
-    constant = _head({}) if not names else b""
-    for body, *values in zip(bodies, *columns.values(), strict=True):
-        if body is None:
-            raise PipelineError("column 'body' is null in a row; a message has a body, which may be empty")
-        head = constant or _head(dict(zip(names, values, strict=True)))
-        yield head, body.encode() if isinstance(body, str) else body
+    def _head(self, names: list[str], values: tuple[Any, ...]) -> bytes:
+        head = self._head_by_values.get(values)
+        if head is None:
+            if len(self._head_by_values) >= _HEADS_KEPT:
+                self._head_by_values.clear()
+            head = self._head_by_values[values] = _head(dict(zip(names, values, strict=True)))
+        return head
 
 
 def _head(row: Mapping[str, Any]) -> bytes:

@@ -32,9 +32,10 @@ from pyspark.sql.types import StructType
 
 from gateway_spark.client import Client, Fields
 from gateway_spark.errors import BatchHeld, BrokerRefused, OptionError, PipelineError, StagedLost
+from gateway_spark.framing import framed
 from gateway_spark.one_line import one_line
 from gateway_spark.options import SinkOptions, sink_options
-from gateway_spark.rows import framed, require_publishable
+from gateway_spark.rows import require_publishable
 from gateway_spark.spark_versions import StreamArrowWriter
 
 CONFLICT = 409

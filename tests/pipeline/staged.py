@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from gateway_spark.rows import LENGTHS
+from gateway_spark.framing import LENGTHS
 from tests.pipeline.fake_broker import FakeBroker
 
 

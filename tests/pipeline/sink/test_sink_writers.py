@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pyspark.sql.types import IntegerType, MapType, StringType, StructType
 
 from gateway_spark.errors import BatchHeld, OptionError, PipelineError, StagedLost
+from gateway_spark.framing import LENGTHS, framed
 from gateway_spark.options import sink_options
-from gateway_spark.rows import LENGTHS, framed, require_publishable
+from gateway_spark.rows import require_publishable
 from gateway_spark.sink import MicroBatchWriter, TableWriter, TaskCommit
 from gateway_spark.source import GatewaySource
 from tests.pipeline.fake_broker import FakeBroker, fake_broker
@@ -90,6 +91,24 @@ def test_rows_are_decoded_for_any_size_of_parts(
     expected = [({} if key is None else {"routing_key": key}, body) for body, key in rows]
     assert [row for part, _ in parts for row in unframed(part)] == expected
     assert [count for _, count in parts] == [len(unframed(part)) for part, _ in parts]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.large_binary()])
+def test_headers_and_bodies_are_those_of_their_rows_in_a_piece_of_a_batch(kind: pa.DataType) -> None:
+    headers: list[list[tuple[str, str | None]] | None] = [[("a", "b")], [], None, [("a", "b")], [("c", None)]]
+    bodies = ["", "é", "text", "", "x"]
+    columns = {
+        "body": pa.array([body.encode() for body in bodies]).cast(kind),
+        "headers": pa.array(headers, pa.map_(pa.string(), pa.string())),
+    }
+    whole = pa.RecordBatch.from_pydict(columns)
+    expected = [
+        ({} if pairs is None else {"headers": dict(pairs)}, body.encode())
+        for pairs, body in zip(headers, bodies, strict=True)
+    ]
+    for first in range(len(bodies)):
+        ((part, count),) = framed([whole.slice(first), whole.slice(0, 0), whole.slice(1, 1)], 1000)
+        assert (unframed(part), count) == ([*expected[first:], expected[1]], 6 - first)
 
 
 # ---- Columns --------------------------------------------------------------------------------------------------------
