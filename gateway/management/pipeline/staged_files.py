@@ -14,7 +14,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 from zlib import crc32
 
 _MAGIC: Final = b"GWSTAGE1"
@@ -98,14 +98,13 @@ class StagedFiles:
         """Return the rows of a part. :raises PartUnusable: if it is missing or damaged."""
         path = self._directory_of(key) / f"{number}{_SUFFIX}"
         try:
-            content = path.read_bytes()
+            with path.open("rb") as file:
+                rows = _rows_in(file)
         except OSError as error:
             raise PartUnusable(f"part {number} of attempt '{key.name}' cannot be read: {error.strerror}") from None
-        owner, rows = _lengths(content)
-        is_whole = len(content) == _HEAD.size + owner + rows
-        if not is_whole or crc32(memoryview(content)[_UNCOVERED:]) != int.from_bytes(content[8:_UNCOVERED], "big"):
+        if rows is None:
             raise PartUnusable(f"part {number} of attempt '{key.name}' is damaged: {path}")
-        return content[_HEAD.size + owner :]
+        return rows
 
     def remove_part(self, key: AttemptKey, number: int) -> None:
         """Remove a part, if it exists."""
@@ -155,6 +154,18 @@ def _owner_of(path: Path) -> AttemptKey | None:
     except (OSError, ValueError, TypeError):
         return None
     return AttemptKey(str(vhost), str(user), str(name))
+
+
+def _rows_in(file: BinaryIO) -> bytes | None:
+    """Return the rows of a part; ``None`` if it is damaged. They are not copied: that would hold up other threads."""
+    head = file.read(_HEAD.size)
+    owner_size, size = _lengths(head)
+    if os.fstat(file.fileno()).st_size != _HEAD.size + owner_size + size:
+        return None
+    owner = file.read(owner_size)
+    rows = file.read(size)
+    checksum = crc32(rows, crc32(owner, crc32(head[_UNCOVERED:])))
+    return rows if checksum == int.from_bytes(head[8:_UNCOVERED], "big") else None
 
 
 def _lengths(content: bytes) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from gateway.management.http.errors import HttpError
 from gateway.management.views.json import encode
 from gateway.management.web.connections import HttpConnections
 from gateway.management.web.request import Headers, Request, too_large
+from gateway.net.connection_io import LARGEST_READ
 from gateway.net.introduced import introduced_of
 from gateway.net.listeners import plain_host
 from gateway.net.login_poller import promote
@@ -183,7 +184,7 @@ class HttpProtocol(Protocol):
         if isinstance(event, h11.Request):
             self._receive_head(event)
         elif isinstance(event, h11.Data):
-            self._receive_body(bytes(event.data))
+            self._receive_body(event.data)
         elif isinstance(event, h11.EndOfMessage) and self._request is not None:
             self._cancel_timer()
             self._stage = Stage.ANSWER
@@ -215,7 +216,7 @@ class HttpProtocol(Protocol):
             self._stage = Stage.ANSWER
         self._connections.application.begin(request)
 
-    def _receive_body(self, data: bytes) -> None:
+    def _receive_body(self, data: bytes | bytearray) -> None:
         assert self._request is not None
         self._rate_bytes += len(data)
         if self._request.declared_size is None and not self._reserve(len(data)):
@@ -252,6 +253,9 @@ class HttpProtocol(Protocol):
         if self._http.they_are_waiting_for_100_continue:
             self._write(self._http.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")))
         self._stage = Stage.BODY
+        if (self._request.declared_size or 0) >= LARGEST_READ:
+            transport: Any = self.transport
+            transport.bufferSize = LARGEST_READ  # for later requests too: who sends one large body sends more
         self._start_timer(_RATE_INTERVAL_S, self._check_body_rate)
         if not self._is_advancing:  # else the loop continues with the body
             self._advance_soon()

@@ -145,7 +145,7 @@ class Request:
         elif self._connection is not None:
             self._connection.read_body()
 
-    def receive_body(self, data: bytes) -> int:
+    def receive_body(self, data: bytes | bytearray) -> int:
         """Add a piece to the body; return the size so far."""
         self._content.write(data)
         return self._content.tell()
