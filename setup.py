@@ -25,6 +25,9 @@ from setuptools.command.build_ext import build_ext
 COMPILE = ["-O2", "-fno-plt", "-fno-semantic-interposition"]
 LINK = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 
+#: The modules in C (docs/adr/0013-system-calls-in-c.md); each has a counterpart in Python.
+HANDWRITTEN = ["gateway.net._syscalls", "gateway.columnar.encoding._rows"]
+
 #: The C files that are compiled at a time.
 JOBS = int(os.environ.get("GATEWAY_JOBS") or os.cpu_count() or 1)
 
@@ -58,7 +61,8 @@ def extensions() -> list[Extension]:
     # compiled in parallel and in little memory; one for all of them in less processor time, as headers are read once.
     quick = os.environ.get("GATEWAY_PROFILE") == "quick"
     compiled = mypycify(modules, opt_level="2", debug_level="0", multi_file=not quick)
-    compiled.append(Extension("gateway.net._syscalls", ["gateway/net/_syscalls.c"]))
+    for module in HANDWRITTEN:
+        compiled.append(Extension(module, [f"{module.replace('.', '/')}.c"]))
     for extension in compiled:
         # Not in place: the extensions of mypyc have one list in common.
         extension.extra_compile_args = [*extension.extra_compile_args, *COMPILE, *profile]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from gateway.columnar.encoding.direct_rows import DirectReader
 from gateway.columnar.encoding.formats import envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.kernel.messages.chunks import encode_chunk
@@ -60,7 +61,7 @@ def _chunks(message: Callable[[int], Message]) -> Iterator[bytes]:
 
 
 def _cpu_us(chunks: list[bytes]) -> float:
-    columns, start = MessageColumns(envelope_reader()), time.process_time()
+    columns, start = MessageColumns(envelope_reader(), DirectReader()), time.process_time()
     rows = sum(piece.batch.num_rows for piece in columns.pieces(chunks, 0, MESSAGES, vhost="/", queue="q"))
     return (time.process_time() - start) * 1e6 / rows
 

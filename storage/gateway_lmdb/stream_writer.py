@@ -4,9 +4,11 @@ from typing import Final
 
 import lmdb
 
+from gateway.kernel.caches import remember
 from gateway.kernel.journal.changes import EVERYTHING, Appended, Sealed, StreamSegment, Truncated
 from gateway.kernel.messages.chunks import ChunkBuilder
-from gateway.kernel.messages.contents import ContentWriter
+from gateway.kernel.messages.contents import EnvelopeNames
+from gateway.kernel.messages.message import Message
 from gateway_lmdb.records import decode_segment, encode_segment
 from gateway_lmdb.schema import Tables, Transaction, pack_number, pack_place, unpack_place
 from gateway_lmdb.stream_batch import Filed, StreamBatch, StreamChange
@@ -14,6 +16,9 @@ from gateway_lmdb.stream_tables import end_of_stream
 
 #: The maximum size of a chunk, in bytes. Large chunks need fewer records, but finding an offset in one takes longer.
 CHUNK_SIZE: Final = 128 * 1024
+
+#: The names in the cache, which is cleared when it is full.
+_MOST_NAMES: Final = 4096
 
 
 class StreamWriter:
@@ -25,7 +30,7 @@ class StreamWriter:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._envelope = ContentWriter().envelope
+        self._names: dict[tuple[str, str, str], EnvelopeNames] = {}
         self._ends: dict[int, int] = {}
         self._new_ends: dict[int, int] = {}
 
@@ -43,14 +48,16 @@ class StreamWriter:
         end = self._ends.get(stream_id)
         if end is None:
             end = end_of_stream(transaction, self._tables, stream_id)
-        envelope = self._envelope
+        names: EnvelopeNames | None = None
         chunk = ChunkBuilder(end)
         for change in changes:
             if isinstance(change, Appended):
                 if change.offset < end:
                     continue
                 message = change.message
-                chunk.add(change.timestamp_ms, change.filter_value, envelope(message), message.body)
+                if names is None or not names.are_of(message):
+                    names = self._names_of(message)
+                chunk.add_message(change.timestamp_ms, change.filter_value, names, message)
                 end += 1
                 if chunk.size < CHUNK_SIZE:
                     continue
@@ -62,6 +69,11 @@ class StreamWriter:
             chunk = ChunkBuilder(end)
         self._put(transaction, stream_id, end, chunk)
         self._new_ends[stream_id] = end
+
+    def _names_of(self, message: Message) -> EnvelopeNames:
+        identity = (message.exchange, message.routing_key, message.header.format.name)
+        names = self._names.get(identity)
+        return remember(self._names, identity, EnvelopeNames(message), _MOST_NAMES) if names is None else names
 
     def _put(self, transaction: Transaction, stream_id: int, end: int, chunk: ChunkBuilder) -> None:
         """Put a chunk that ends at this offset, unless it is empty."""

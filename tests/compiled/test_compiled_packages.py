@@ -90,7 +90,13 @@ def test_a_weak_reference_to_a_transport_ends_with_it(environment: Mapping[str, 
     assert output == "0\n"
 
 
-@pytest.mark.parametrize("tests", ["tests/kernel tests/protocols tests/net/test_syscalls.py", "tests/behaviour"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "tests/kernel tests/protocols tests/net/test_syscalls.py tests/columnar/test_direct_rows.py",
+        "tests/behaviour",
+    ],
+)
 def test_the_compiled_packages_pass_tests_of_the_source(environment: Mapping[str, str], tests: str) -> None:
     # independent of the options of the outer make; few examples, and the tests of volume ran as source
     chosen = f"ARGS=-m 'not volume and not source' {tests}"

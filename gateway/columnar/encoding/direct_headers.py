@@ -10,7 +10,8 @@ from gateway.columnar.encoding.envelope_rows import COLUMNS, EnvelopeRows
 from gateway.kernel.caches import remember
 from gateway_amqp.header import expiration_ms
 from gateway_amqp.properties import scan_properties
-from gateway_amqp.tables import LAST_SECOND, decode_table
+from gateway_amqp.splices import check_table
+from gateway_amqp.tables import LAST_SECOND, MalformedField, decode_table
 from gateway_mqtt.translation.header import MQTT, mapping_of
 
 _TIMESTAMP: Final = COLUMNS["message_timestamp"]
@@ -50,7 +51,7 @@ class AmqpHeaders:
             return False
         if "expiration" in values:
             expiration_ms(values["expiration"])
-        headers = self._header_columns(values.pop("headers")) if "headers" in values else None
+        headers = self._columns(values.pop("headers")) if "headers" in values else None
         seconds = values.pop("timestamp", LAST_SECOND + 1)
         for name, value in values.items():
             column = _PLAIN.get(name)
@@ -62,7 +63,13 @@ class AmqpHeaders:
             rows.put_headers(headers)
         return True
 
-    def _header_columns(self, table: bytes) -> HeaderColumns:
+    def columns(self, table: bytes) -> HeaderColumns:
+        """Return the columns of a table. :raises MalformedField: if it is one that ``put`` refuses."""
+        if table not in self._tables and check_table(table) != len(table):
+            raise MalformedField("bytes follow a table")
+        return self._columns(table)
+
+    def _columns(self, table: bytes) -> HeaderColumns:
         found = self._tables.get(table)
         if found is None:
             headers, _ = decode_table(table)

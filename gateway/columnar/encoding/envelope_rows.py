@@ -81,6 +81,11 @@ class EnvelopeRows:
         self.header_ends.append(len(self.header_names))
         self.count += 1
 
+    def end_rows(self, count: int) -> None:
+        """Complete rows without values."""
+        self.header_ends.extend([len(self.header_names)] * count)
+        self.count += count
+
     def complete(self) -> None:
         """Fill up the lists that have any value."""
         for values in (*self.values, self.topics, self.qos, self.retain):

@@ -43,6 +43,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.bodies)
 
+    @property
+    def offsets(self) -> "array[int]":
+        """The offset of each row."""
+        return array("q", range(self.first, self.first + len(self.bodies)))
+
     def add(self, timestamp_ms: int, content: bytes) -> None:
         """Add a row. :raises StorageError: if its time or its content is damaged."""
         if timestamp_ms > _LATEST_MS:
@@ -58,14 +63,16 @@ class Rows:
         self.room -= len(body)
 
 
-def rows_between(chunks: Iterable[bytes], first: int, end: int) -> Iterator[Rows]:
+def rows_between(chunks: Iterable[bytes], first: int, end: int, position: int = 0) -> Iterator[Rows]:
     """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches.
+
+    :param position: where the first chunk to read begins in each of the data.
 
     :raises StorageError: if a chunk or a content is damaged, or a newer gateway wrote it.
     """
     rows = Rows(first, 0)
     for data in chunks:
-        for offset, timestamp_ms, _, content in entries(data, first):
+        for offset, timestamp_ms, _, content in entries(data, first, position):
             if offset >= end:
                 break
             if rows.room <= 0 or len(rows.bodies) >= MOST_ROWS or timestamp_ms // DAY_MS != rows.day:

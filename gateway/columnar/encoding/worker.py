@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gateway.columnar.encoding.arrow_stream import arrow_stream, write_sealed
 from gateway.columnar.encoding.body_redaction import BodyRedaction
+from gateway.columnar.encoding.direct_rows import DirectReader
 from gateway.columnar.encoding.formats import envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.parquet import Source, write_table
@@ -53,7 +54,7 @@ class Worker:
     """Answers the broker's requests. Owns the caches kept between requests."""
 
     def __init__(self) -> None:
-        self._messages = MessageColumns(envelope_reader())
+        self._messages = MessageColumns(envelope_reader(), DirectReader())
         self._trace = TraceColumns()
         self._known = KnownNames()
         self._filing: Filing | None = None

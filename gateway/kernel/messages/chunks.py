@@ -3,7 +3,7 @@
 chunk: version, first offset, count, timestamps of the first and the last message (ms since the epoch), length of the
 entries, then the entries.
 entry: timestamp (ms), lengths of filter value and content, then those two. Contents are those of ``contents``.
-All integers are big-endian. Consecutive chunks are concatenated. This module uses only the standard library and the
+All integers are big-endian. Consecutive chunks are concatenated. This module imports only modules of messages and the
 errors, so that worker processes can import it too.
 """
 
@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from gateway.kernel.errors import StorageError
+from gateway.kernel.messages.contents import HEADER_SIZE, EnvelopeNames
+from gateway.kernel.messages.message import Message
 
 CHUNK_VERSION: Final = 1
 
@@ -22,6 +24,7 @@ ENTRY_FORMAT: Final = ">QBI"
 
 _ENTRY: Final = struct.Struct(ENTRY_FORMAT)
 _pack_entry: Final = _ENTRY.pack
+_pack_header_size: Final = struct.Struct(HEADER_SIZE).pack
 
 HEAD_SIZE: Final = _HEAD.size
 """The length of a chunk's head, in bytes."""
@@ -63,9 +66,24 @@ class ChunkBuilder:
     ``size`` is that of the entries so far, in bytes.
     """
 
-    __slots__ = ("_count", "_first", "_first_ms", "_last_ms", "_pieces", "size")
+    __slots__ = (
+        "_content_size",
+        "_count",
+        "_filter_value",
+        "_first",
+        "_first_ms",
+        "_head",
+        "_header_size",
+        "_last_ms",
+        "_names",
+        "_pieces",
+        "size",
+    )
 
     def __init__(self, first: int) -> None:
+        self._names: EnvelopeNames | None = None  # those of the last message, and what it repeated
+        self._filter_value = self._head = b""
+        self._header_size = self._content_size = 0
         self._first = first
         self._count = 0
         self._first_ms = self._last_ms = 0
@@ -78,9 +96,42 @@ class ChunkBuilder:
 
     def add(self, timestamp_ms: int, filter_value: bytes, envelope: bytes, body: bytes) -> None:
         """Add a message; its content is the envelope followed by the body."""
+        self._names = None
         content_size = len(envelope) + len(body)
         self._pieces += (_pack_entry(timestamp_ms, len(filter_value), content_size), filter_value, envelope, body)
-        self.size += ENTRY_SIZE + len(filter_value) + content_size
+        self._count_entry(timestamp_ms, ENTRY_SIZE + len(filter_value) + content_size)
+
+    def add_message(self, timestamp_ms: int, filter_value: bytes, names: EnvelopeNames, message: Message) -> None:
+        """Add a message with these names. What it has in common with the last one is encoded once."""
+        header, body = message.header.stored_raw, message.body
+        header_size = len(header)
+        content_size = names.size + header_size + len(body)
+        if (
+            names is not self._names
+            or timestamp_ms != self._last_ms
+            or header_size != self._header_size
+            or content_size != self._content_size
+            or filter_value != self._filter_value
+        ):
+            self._head = b"".join(
+                (
+                    _pack_entry(timestamp_ms, len(filter_value), content_size),
+                    filter_value,
+                    names.sizes,
+                    _pack_header_size(header_size),
+                    names.names,
+                )
+            )
+            self._names, self._filter_value = names, filter_value
+            self._header_size, self._content_size = header_size, content_size
+        pieces = self._pieces
+        pieces.append(self._head)
+        pieces.append(header)
+        pieces.append(body)
+        self._count_entry(timestamp_ms, ENTRY_SIZE + len(filter_value) + content_size)
+
+    def _count_entry(self, timestamp_ms: int, size: int) -> None:
+        self.size += size
         if not self._count:
             self._first_ms = timestamp_ms
         self._last_ms = timestamp_ms
@@ -113,9 +164,11 @@ def read_head(data: bytes, position: int = 0) -> ChunkHead:
     return ChunkHead(first, count, first_ms, last_ms, position, HEAD_SIZE + size)
 
 
-def chunk_heads(data: bytes) -> Iterator[ChunkHead]:
-    """Yield the head of each chunk. :raises StorageError: if the last is incomplete, or a newer gateway wrote one."""
-    position = 0
+def chunk_heads(data: bytes, position: int = 0) -> Iterator[ChunkHead]:
+    """Yield the head of each chunk, the first one at ``position``.
+
+    :raises StorageError: if the last is incomplete, or a newer gateway wrote one.
+    """
     while position < len(data):
         head = read_head(data, position)
         position += head.size
@@ -129,13 +182,15 @@ def incomplete(head: ChunkHead) -> StorageError:
     return StorageError(f"the chunk from offset {head.first} is incomplete")
 
 
-def entries(data: bytes, from_offset: int = 0) -> Iterator[tuple[int, int, bytes, bytes]]:
+def entries(data: bytes, from_offset: int = 0, position: int = 0) -> Iterator[tuple[int, int, bytes, bytes]]:
     """Yield offset, timestamp in ms, filter value and content of each message from ``from_offset`` on.
+
+    The first chunk is at ``position``.
 
     :raises StorageError: if the last chunk is incomplete, or a newer gateway wrote one.
     """
     unpack = _ENTRY.unpack_from
-    for head in chunk_heads(data):
+    for head in chunk_heads(data, position):
         if head.end <= from_offset:
             continue
         at = head.position + HEAD_SIZE

@@ -34,6 +34,9 @@ LENGTHS_SIZE: Final = _LENGTHS.size
 #: The bytes of the last length, that of the header.
 _HEADER_LENGTH: Final = 4
 
+HEADER_SIZE: Final = ">I"
+"""The ``struct`` format of that length."""
+
 #: The longest name that version 1 can hold, in bytes.
 LONGEST_NARROW_NAME: Final = 0xFFFF
 
@@ -79,6 +82,34 @@ def _envelope(exchange: str, routing_key: str, header_format: str, header: bytes
     is_wide = max(len(names[0]), len(names[1])) > LONGEST_NARROW_NAME
     lengths, version = (_WIDE_LENGTHS, _WIDE) if is_wide else (_LENGTHS, _NARROW)
     return b"".join((lengths.pack(version, *map(len, names), len(header)), *names, header))
+
+
+class EnvelopeNames:
+    """The names of a message as bytes, for many messages with equal names and different headers.
+
+    An envelope is ``sizes``, the size of the header (``HEADER_SIZE``), ``names``, and the header. ``size`` is the size
+    of an envelope without a header.
+    """
+
+    __slots__ = ("exchange", "format", "names", "routing_key", "size", "sizes")
+
+    def __init__(self, message: Message) -> None:
+        self.exchange = message.exchange
+        self.routing_key = message.routing_key
+        self.format = message.header.format
+        envelope = _envelope(self.exchange, self.routing_key, self.format.name, b"")
+        lengths = _lengths(envelope)[0]
+        self.sizes = envelope[: lengths - _HEADER_LENGTH]
+        self.names = envelope[lengths:]
+        self.size = len(envelope)
+
+    def are_of(self, message: Message) -> bool:
+        """Return whether a message has these very names, which those of one publisher are in most cases."""
+        return (
+            message.routing_key is self.routing_key
+            and message.exchange is self.exchange
+            and message.header.format is self.format
+        )
 
 
 def is_narrow(record: bytes, position: int = 0) -> bool:

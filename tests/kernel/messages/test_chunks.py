@@ -9,6 +9,7 @@ from gateway.kernel.messages.chunks import (
     CHUNK_VERSION,
     HEAD_SIZE,
     LONGEST_FILTER,
+    ChunkBuilder,
     Entry,
     chunk_heads,
     encode_chunk,
@@ -16,6 +17,9 @@ from gateway.kernel.messages.chunks import (
     merge_chunks,
     read_head,
 )
+from gateway.kernel.messages.contents import ContentWriter, EnvelopeNames
+from gateway.kernel.messages.message import Header, Message
+from gateway.kernel.messages.native_header import NATIVE, NativeFormat
 
 MOMENTS = st.integers(0, 2**48)
 ENTRY = st.tuples(MOMENTS, st.binary(max_size=LONGEST_FILTER), st.binary(max_size=200))
@@ -91,3 +95,37 @@ def test_a_chunk_of_another_layout_is_refused() -> None:
     chunk = encode_chunk(7, [(1, b"", b"")])
     with pytest.raises(StorageError, match=f"layout {CHUNK_VERSION + 1}"):
         read_head(bytes([CHUNK_VERSION + 1]) + chunk[1:])
+
+
+class OtherFormat(NativeFormat):
+    """A format of headers with another name."""
+
+    name = "other"
+
+
+NAMES = st.sampled_from(["", "orders", "\ud800", "k" * 70_000])
+MESSAGE = st.builds(
+    lambda exchange, key, header_format, raw, body: Message(exchange, key, Header(header_format, raw), body),
+    NAMES,
+    NAMES,
+    st.sampled_from([NATIVE, OtherFormat()]),
+    st.sampled_from([b"", b"a", b"b"]),
+    st.sampled_from([b"", b"a", b"b"]),
+)
+ADDED = st.tuples(st.integers(0, 2), st.sampled_from([b"", b"f", b"g"]), MESSAGE, st.booleans())
+
+
+@given(st.lists(ADDED, min_size=1, max_size=12))
+def test_a_message_is_added_as_its_encoded_content_would_be(added: list[tuple[int, bytes, Message, bool]]) -> None:
+    expected, found, writer = ChunkBuilder(7), ChunkBuilder(7), ContentWriter()
+    names: EnvelopeNames | None = None
+    for timestamp_ms, filter_value, message, is_encoded in added:
+        expected.add(timestamp_ms, filter_value, writer.envelope(message), message.body)
+        if is_encoded:
+            found.add(timestamp_ms, filter_value, writer.envelope(message), message.body)
+            continue
+        if names is None or not names.are_of(message):
+            names = EnvelopeNames(message)
+        found.add_message(timestamp_ms, filter_value, names, message)
+    assert (len(found), found.size) == (len(expected), expected.size)
+    assert found.encoded() == expected.encoded()

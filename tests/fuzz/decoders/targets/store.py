@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 import lmdb
 
+from gateway.columnar.encoding.direct_rows import DirectReader
 from gateway.columnar.encoding.envelope_columns import EnvelopeColumns
 from gateway.columnar.encoding.formats import envelope_decoder, envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
@@ -183,7 +184,7 @@ def _columns(data: bytes) -> None:
 
     attempt(refusals, columns)
     attempt(refusals, names_and_header, data)
-    messages = MessageColumns(envelope_reader())
+    messages = MessageColumns(envelope_reader(), DirectReader())
     attempt(refusals, lambda: [each.batch.num_rows for each in messages.pieces([data], 0, 1000, vhost="/", queue="q")])
     attempt(refusals, lambda: [each.batch.num_rows for each in TraceColumns().pieces([data], 0, 1000, vhost="/")])
 
