@@ -23,6 +23,9 @@ from gateway.columnar.tables.table_directory import day_directory, file_name
 _GROUP_ROWS: Final = 131_072
 _GROUP_BYTES: Final = 32 * 1024 * 1024
 
+#: Columns whose values seldom repeat. Ids that do are as small without a dictionary, because they are compressed.
+_DISTINCT: Final = frozenset({"body", "correlation_id", "message_id", "monotonic_ns", "offset", "timestamp"})
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -84,9 +87,9 @@ def write_pieces(writer: pq.ParquetWriter, schema: pa.Schema, part: list[Piece])
 def parquet_writer(file: BinaryIO, schema: pa.Schema, footers: list[Any] | None = None) -> pq.ParquetWriter:
     """Return a writer of a file, which appends the file's metadata to ``footers`` when it is closed.
 
-    Bodies get no dictionary, because they seldom repeat.
+    What seldom repeats gets no dictionary, which would become too large and be given up.
     """
-    repeating = [field.name for field in schema if field.name not in ("body", "offset", "timestamp", "monotonic_ns")]
+    repeating = [field.name for field in schema if field.name not in _DISTINCT]
     return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=repeating, metadata_collector=footers)
 
 

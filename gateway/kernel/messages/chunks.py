@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from gateway.kernel.errors import StorageError
-from gateway.kernel.messages.contents import HEADER_SIZE, EnvelopeNames
+from gateway.kernel.messages.contents import EnvelopeNames, pack_header_size
 from gateway.kernel.messages.message import Message
 
 CHUNK_VERSION: Final = 1
@@ -24,7 +24,6 @@ ENTRY_FORMAT: Final = ">QBI"
 
 _ENTRY: Final = struct.Struct(ENTRY_FORMAT)
 _pack_entry: Final = _ENTRY.pack
-_pack_header_size: Final = struct.Struct(HEADER_SIZE).pack
 
 HEAD_SIZE: Final = _HEAD.size
 """The length of a chunk's head, in bytes."""
@@ -118,7 +117,7 @@ class ChunkBuilder:
                     _pack_entry(timestamp_ms, len(filter_value), content_size),
                     filter_value,
                     names.sizes,
-                    _pack_header_size(header_size),
+                    pack_header_size(header_size),
                     names.names,
                 )
             )

@@ -28,14 +28,18 @@ _WIDE: Final = 2
 _LENGTHS: Final = struct.Struct(">BHHBI")
 _WIDE_LENGTHS: Final = struct.Struct(">BIIBI")
 
+#: What comes before the size of the header.
+_SIZES: Final = struct.Struct(">BHHB")
+_WIDE_SIZES: Final = struct.Struct(">BIIB")
+
 #: The bytes of a content of version 1 before the names.
 LENGTHS_SIZE: Final = _LENGTHS.size
 
 #: The bytes of the last length, that of the header.
 _HEADER_LENGTH: Final = 4
 
-HEADER_SIZE: Final = ">I"
-"""The ``struct`` format of that length."""
+pack_header_size: Final = struct.Struct(">I").pack
+"""Returns that length as bytes."""
 
 #: The longest name that version 1 can hold, in bytes.
 LONGEST_NARROW_NAME: Final = 0xFFFF
@@ -49,6 +53,41 @@ _MOST_ENVELOPES: Final = 4096
 _LONGEST_HEADER: Final = 512
 
 
+class EnvelopeNames:
+    """The names of a message as bytes, for many messages with equal names and different headers.
+
+    An envelope is ``sizes``, the size of the header (``pack_header_size``), ``names``, and the header; ``size`` is its
+    size without a header.
+    """
+
+    __slots__ = ("exchange", "format", "names", "routing_key", "size", "sizes")
+
+    def __init__(self, message: Message) -> None:
+        self.exchange = message.exchange
+        self.routing_key = message.routing_key
+        self.format = message.header.format
+        exchange, routing_key = self.exchange.encode(*_TEXT), self.routing_key.encode(*_TEXT)
+        header_format = self.format.name.encode()
+        if max(len(exchange), len(routing_key)) > LONGEST_NARROW_NAME:
+            self.sizes = _WIDE_SIZES.pack(_WIDE, len(exchange), len(routing_key), len(header_format))
+        else:
+            self.sizes = _SIZES.pack(_NARROW, len(exchange), len(routing_key), len(header_format))
+        self.names = exchange + routing_key + header_format
+        self.size = len(self.sizes) + _HEADER_LENGTH + len(self.names)
+
+    def envelope(self, header: bytes) -> bytes:
+        """Return the envelope with a header."""
+        return b"".join((self.sizes, pack_header_size(len(header)), self.names, header))
+
+    def are_of(self, message: Message) -> bool:
+        """Return whether a message has these names."""
+        return (
+            message.header.format is self.format
+            and message.routing_key == self.routing_key
+            and message.exchange == self.exchange
+        )
+
+
 class ContentWriter:
     """Encodes contents, with a cache of envelopes.
 
@@ -58,6 +97,7 @@ class ContentWriter:
 
     def __init__(self) -> None:
         self._envelopes: dict[tuple[str, str, str, bytes], bytes] = {}
+        self._names: EnvelopeNames | None = None  # those of the last message that was not in the cache
 
     def encode(self, message: Message) -> bytes:
         """Return the record of a message's content."""
@@ -68,48 +108,17 @@ class ContentWriter:
         header = message.header
         identity = (message.exchange, message.routing_key, header.format.name, header.stored_raw)
         envelope = self._envelopes.get(identity)
-        return self._remember(identity) if envelope is None else envelope
-
-    def _remember(self, identity: tuple[str, str, str, bytes]) -> bytes:
-        envelope = _envelope(*identity)
-        if len(identity[-1]) <= _LONGEST_HEADER:
-            remember(self._envelopes, identity, envelope, _MOST_ENVELOPES)
+        if envelope is None:
+            envelope = self._names_of(message).envelope(header.stored_raw)
+            if len(header.stored_raw) <= _LONGEST_HEADER:
+                remember(self._envelopes, identity, envelope, _MOST_ENVELOPES)
         return envelope
 
-
-def _envelope(exchange: str, routing_key: str, header_format: str, header: bytes) -> bytes:
-    names = exchange.encode(*_TEXT), routing_key.encode(*_TEXT), header_format.encode()
-    is_wide = max(len(names[0]), len(names[1])) > LONGEST_NARROW_NAME
-    lengths, version = (_WIDE_LENGTHS, _WIDE) if is_wide else (_LENGTHS, _NARROW)
-    return b"".join((lengths.pack(version, *map(len, names), len(header)), *names, header))
-
-
-class EnvelopeNames:
-    """The names of a message as bytes, for many messages with equal names and different headers.
-
-    An envelope is ``sizes``, the size of the header (``HEADER_SIZE``), ``names``, and the header. ``size`` is the size
-    of an envelope without a header.
-    """
-
-    __slots__ = ("exchange", "format", "names", "routing_key", "size", "sizes")
-
-    def __init__(self, message: Message) -> None:
-        self.exchange = message.exchange
-        self.routing_key = message.routing_key
-        self.format = message.header.format
-        envelope = _envelope(self.exchange, self.routing_key, self.format.name, b"")
-        lengths = _lengths(envelope)[0]
-        self.sizes = envelope[: lengths - _HEADER_LENGTH]
-        self.names = envelope[lengths:]
-        self.size = len(envelope)
-
-    def are_of(self, message: Message) -> bool:
-        """Return whether a message has these very names, which those of one publisher are in most cases."""
-        return (
-            message.routing_key is self.routing_key
-            and message.exchange is self.exchange
-            and message.header.format is self.format
-        )
+    def _names_of(self, message: Message) -> EnvelopeNames:
+        names = self._names
+        if names is None or not names.are_of(message):
+            names = self._names = EnvelopeNames(message)
+        return names
 
 
 def is_narrow(record: bytes, position: int = 0) -> bool:

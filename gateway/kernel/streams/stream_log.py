@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.kernel.journal.journal import Journal
     from gateway.kernel.journal.open_step import OpenStep
-    from gateway.kernel.messages.message import Message
+    from gateway.kernel.messages.message import HeaderFormat, Message
 
 #: The default size of a segment in bytes.
 SEGMENT_SIZE: Final = 32 * 1024 * 1024
@@ -40,6 +40,8 @@ class StreamLog:
         "_active_first",
         "_active_first_ms",
         "_bloom",
+        "_format",
+        "_format_overhead",
         "_journal",
         "_last_ms",
         "_noted_lsn",
@@ -70,6 +72,8 @@ class StreamLog:
         self.on_sealed: list[Callable[[StreamSegment], None]] = []
         self.on_run: list[Callable[[AppendRun], None]] = []
         self.is_erased = False
+        self._format: HeaderFormat | None = None  # that of the last message, and the size of one without its bytes
+        self._format_overhead = OVERHEAD
         self._journal = journal
         self._last_ms = 0
         self._active_first = self._active_bytes = self._active_first_ms = 0
@@ -106,7 +110,9 @@ class StreamLog:
         else:
             self._bloom.holds_unfiltered = True
         size = len(message.body) + len(header.stored_raw) + len(message.exchange) + len(message.routing_key)
-        size += len(filter_value) + len(header.format.name) + OVERHEAD
+        if header.format is not self._format:
+            self._format, self._format_overhead = header.format, len(header.format.name) + OVERHEAD
+        size += len(filter_value) + self._format_overhead
         offset = self.end
         self.end = offset + 1
         change = Appended(self.id, offset, now_ms, filter_value, message)
