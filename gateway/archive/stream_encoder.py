@@ -49,7 +49,7 @@ class StreamEncoder:
 
     def start(self) -> None:
         """Watch the existing streams and all streams declared later."""
-        self._broker.events.subscribe(self._on_event)
+        self._broker.events.subscribe(self._on_event, "queue")
         for vhost in self._broker.vhost_by_name.values():
             for queue in vhost.queue_by_name.values():
                 if isinstance(queue, Stream):

@@ -28,7 +28,7 @@ class ComponentParameters:
         self._on_set = on_set
         self._on_cleared = on_cleared
         self._is_running = False
-        broker.events.subscribe(self._changed)
+        broker.events.subscribe(self._changed, "parameter")
 
     def start(self) -> None:
         """Begin with the stored parameters."""

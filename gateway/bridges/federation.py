@@ -56,7 +56,7 @@ class Federation:
         self._links: dict[Federated, dict[str, _Running]] = {}
         self._is_running = False
         self._timer: Timer | None = None
-        broker.events.subscribe(self._changed)
+        broker.events.subscribe(self._changed, "binding", "exchange", "parameter", "policy", "queue")
 
     def start(self) -> None:
         """Start the links of all federated exchanges and queues."""

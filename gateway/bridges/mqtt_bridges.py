@@ -43,7 +43,7 @@ class MqttBridges:
         self._exchange_of = exchange_of
         self._bridges: dict[BridgeKey, tuple[MqttBridge, Link]] = {}
         self._parameters = ComponentParameters(broker, COMPONENT, self._start, self._stop)
-        broker.events.subscribe(self._topics_changed)
+        broker.events.subscribe(self._topics_changed, "mqtt")
 
     def start(self) -> None:
         """Start the bridges of the stored parameters."""

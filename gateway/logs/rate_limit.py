@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 from gateway.kernel.caches import remember
@@ -74,11 +74,14 @@ class RateFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is written."""
-        fields = fields_of(record)
-        if record.levelno <= logging.INFO and (record.levelno < logging.INFO or fields.get("user")):
-            return True
-        kind = record.name, record.levelno, record.getMessage() if hasattr(record, FIELDS) else ""
-        left_out = self._limit.passes(kind, record.created)
+        fields, event = fields_of(record), record.getMessage() if hasattr(record, FIELDS) else ""
+        left_out = self.passes(record.name, record.levelno, event, fields, record.created)
         if left_out:
             setattr(record, FIELDS, {**fields, "left_out": left_out})
         return left_out is not None
+
+    def passes(self, logger: str, level: int, event: str, fields: Mapping[str, object], created_s: float) -> int | None:
+        """Return the number of lines of the entry's kind dropped since the last that passed; ``None`` to drop this."""
+        if level <= logging.INFO and (level < logging.INFO or fields.get("user")):
+            return 0
+        return self._limit.passes((logger, level, event), created_s)

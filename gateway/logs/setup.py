@@ -7,9 +7,9 @@ from typing import TextIO
 
 from gateway.config.settings import LogSettings as LogSettings
 from gateway.kernel.errors import ConfigurationError
+from gateway.logs.formats import JsonFormat, TextFormat
 from gateway.logs.handlers import DroppingFile, DroppingHandler
 from gateway.logs.rate_limit import RateFilter
-from gateway.logs.structured import JsonFormat, TextFormat
 
 
 def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:

@@ -64,12 +64,19 @@ _NOTES: Final = frozenset(
     {"store.compacting", "store.compaction_catches_up", "store.compacted", *PLUGIN_CHANGES, *NODE_CHANGES}
 )
 
+#: Kinds whose events are logged at debug level only. There are two of a session for each login.
+_DETAILS: Final = frozenset({"session"})
+
 
 class EventLog:
     """Writes events to the log. A repeated fault is logged once a minute."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._limit = RateLimit(1, _FAULT_INTERVAL_S, now_s)
+
+    def wants(self, kind: str) -> bool:
+        """Return whether events of a kind may be written, at the present level."""
+        return kind not in _DETAILS or _log.is_debugging
 
     def __call__(self, event: Event) -> None:
         """Write one event."""

@@ -130,14 +130,15 @@ class NodeParts:
     def _subscribe_to_events(self) -> None:
         """Pass the events of the broker to the log, the audit record and the parts that depend on its objects."""
         subscribe = self.broker.events.subscribe
-        subscribe(EventLog(self.reactor.seconds))
-        subscribe(self.vhost_access.forget_deleted)
-        subscribe(self.trace_files.forget_deleted)
-        subscribe(self.live_plugins.forget_deleted)
-        subscribe(self.plugin_faults)
-        subscribe(PluginAudit(self.broker))
+        event_log = EventLog(self.reactor.seconds)
+        subscribe(event_log, wants=event_log.wants)
+        subscribe(self.vhost_access.forget_deleted, "vhost")
+        subscribe(self.trace_files.forget_deleted, "vhost")
+        subscribe(self.live_plugins.forget_deleted, "vhost")
+        subscribe(self.plugin_faults, "fault", "vhost")
+        subscribe(PluginAudit(self.broker), "plugin")
         if self.depths is not None:
-            subscribe(self.depths)
+            subscribe(self.depths, "queue")
 
     @property
     def mqtt(self) -> MqttProtocol:

@@ -39,7 +39,7 @@ class TopicsChange:
         self._broker: Broker = context.broker
         self._changing: set[str] = set()
         self._broker.parameters.components[COMPONENT] = self.require_valid
-        self._broker.events.subscribe(self._parameter_changed)
+        self._broker.events.subscribe(self._parameter_changed, "parameter", "vhost")
 
     def start(self) -> None:
         """Put the rules of the stored parameters in force; call once, after recovery and before clients connect.

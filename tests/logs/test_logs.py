@@ -15,20 +15,24 @@ from gateway.config.settings import LogSettings
 from gateway.kernel.errors import ConfigurationError
 from gateway.logs import StructuredLog
 from gateway.logs.entry import Entry
+from gateway.logs.formats import TextFormat
 from gateway.logs.line_bounds import masked
 from gateway.logs.setup import start_logging, stop_logging
-from gateway.logs.structured import TextFormat
 from gateway.logs.twisted import with_traceback
 
 NASTY = 'a\nb\r\x1b[31mred\u2028c\x85 d"e'
 
 
-@pytest.fixture(autouse=True)
-def leave_logging_as_it_was() -> Iterator[None]:
-    level = logging.getLogger().level
+@pytest.fixture(autouse=True, params=["alone", "beside others"])
+def leave_logging_as_it_was(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run each test with the broker's handler alone, which entries reach directly, and beside those of pytest."""
+    root = logging.getLogger()
+    level = root.level
+    if request.param == "alone":
+        monkeypatch.setattr(root, "handlers", [])
     yield
     stop_logging()
-    logging.getLogger().setLevel(level)
+    root.setLevel(level)
 
 
 def started(**settings: object) -> io.StringIO:

@@ -109,8 +109,8 @@ class Broker:
         """Connect the parts: events with their listeners, contained errors, and the limits that block publishers."""
         self.events.on_fault = partial(self.faults.contain, "event listener")
         self.events.acting = self.clock.background.acting
-        self.events.subscribe(TopologyAudit(self.audit, self.clock.background.acting))
-        self.events.subscribe(self.workbench.forget_vhost)
+        self.events.subscribe(TopologyAudit(self.audit, self.events.acting), "exchange", "queue", "binding")
+        self.events.subscribe(self.workbench.forget_vhost, "vhost")
         self.directory.emit = self.alarms.emit = self.events.emit
         self.directory.on_change(self._forget_permissions)
         self.directory.run = self.clock.background.add

@@ -42,7 +42,7 @@ class PluginsInUse:
         self.slow_calls = SlowCalls(budget, self.faults)
         self.event_listeners = EventListeners(self.faults, self.slow_calls)
         self.metrics = PluginMetrics(self.faults, self.slow_calls)
-        events.subscribe(self.event_listeners.pass_on)
+        events.subscribe(self.event_listeners.pass_on, wants=self.event_listeners.want)
 
     def add(self, vhost: "VirtualHost", view: "VhostPlugins") -> PluginParts:
         """Add a virtual host that starts; return the objects that its plugins supply, for ``use``."""

@@ -215,6 +215,8 @@ class Sessions:
             yield
 
     def _report(self, what: str, session: Session, user: str, **details: bool) -> None:
+        if not self._events.is_awaited("session"):
+            return
         found = {"user": user, "expiry_s": session.expiry_s, **details}
         self._events.emit(Event(f"session.{what}", self._vhost.name, session.client_id, found))
 

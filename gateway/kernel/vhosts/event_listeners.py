@@ -93,6 +93,10 @@ class EventListeners:
         """Whether any listener or observer wants events."""
         return bool(self._listeners_by_vhost or self._observers)
 
+    def want(self, kind: str) -> bool:
+        """Return whether any of them wants events of a kind: one that exists wants all."""
+        return self.is_needed
+
     @property
     def by_vhost(self) -> Mapping[str, Sequence[EventListener]]:
         """The listeners by virtual host."""

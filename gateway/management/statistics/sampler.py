@@ -60,7 +60,7 @@ class Statistics:
         self.collections = 0
         self.queues_created = 0
         self.queues_deleted = 0
-        broker.events.subscribe(self._count_event)
+        broker.events.subscribe(self._count_event, "queue", "exchange")
 
     # Sampling
 

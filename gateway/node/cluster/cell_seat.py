@@ -80,7 +80,7 @@ class CellSeat:
         self._clock.call_later(0, self._counting.start)
         for numbered in (broker.workbench, broker.audit):
             numbered.number_from(first_number(self.own))
-        broker.events.subscribe(self._vhost_event)
+        broker.events.subscribe(self._vhost_event, "vhost")
         if self.is_first:
             self._take_first(broker)
         else:
@@ -97,7 +97,7 @@ class CellSeat:
 
     def _take_first(self, broker: Broker) -> None:
         """Begin to tell the other cells."""
-        broker.events.subscribe(self._shared_event)
+        broker.events.subscribe(self._shared_event, "user", "permission", "topic", "parameter")
         self._writer = SharedWriter(self._map.shared, self, self._epoch, self._clock, Deferred.fromCoroutine)
         self._when_durable(lambda: broker.clock.background.add(self._comparing()))
         broker.clock.background.add(self._removing_stale_permissions(broker))
