@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gateway.access.authorities import Authenticator, Authorizer
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal
+from gateway.kernel.budget import SLOW_S
 from gateway.kernel.plugin_times import CallTime, PartTimes
 from gateway.kernel.slow_calls import SlowCalls
 
@@ -54,9 +55,10 @@ class AccessCalls:
         finally:
             seconds = (ends_s[0] if ends_s else self._monotonic_s()) - starts_s
             self._logins.of(authenticator).add(seconds)
-            what = f"the authenticator {type(authenticator).__qualname__}"
-            function = authenticator.authenticate
-            self._slow_calls.took(seconds, what, self._vhost, authenticator, "authenticator", function)
+            if seconds > SLOW_S:
+                what = f"the authenticator {type(authenticator).__qualname__}"
+                function = authenticator.authenticate
+                self._slow_calls.took(seconds, what, self._vhost, authenticator, "authenticator", function)
 
     def permissions(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
         """Call an authorizer."""
@@ -66,5 +68,6 @@ class AccessCalls:
         finally:
             seconds = self._monotonic_s() - starts_s
             self._permissions.of(authorizer).add(seconds)
-            what = f"the authorizer {type(authorizer).__qualname__}"
-            self._slow_calls.took(seconds, what, self._vhost, authorizer, "authorizer", authorizer.permissions)
+            if seconds > SLOW_S:
+                what = f"the authorizer {type(authorizer).__qualname__}"
+                self._slow_calls.took(seconds, what, self._vhost, authorizer, "authorizer", authorizer.permissions)

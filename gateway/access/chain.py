@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from gateway.access.authorities import Authenticator, Authorizer
 from gateway.access.call_times import AccessCalls
 from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visitor
-from gateway.access.once import Once
 from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal, is_loopback
 from gateway.access.throttle import LoginAttempt, LoginThrottle
@@ -147,8 +145,12 @@ class Access:
     def _permissions_by(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
         """Call an authorizer. :raises NotAllowed: if it fails, because it might have refused access."""
         try:
-            ask = authorizer.permissions if self.calls is None else partial(self.calls.permissions, authorizer)
-            permissions = ask(principal, vhost)
+            calls = self.calls
+            permissions = (
+                authorizer.permissions(principal, vhost)
+                if calls is None
+                else calls.permissions(authorizer, principal, vhost)
+            )
             if permissions is None or isinstance(permissions, Permissions):
                 return permissions
             raise BadAnswer(f"permissions() returned {shown(permissions)}, expected Permissions")
@@ -194,28 +196,37 @@ class Access:
                 self._log_refusal(claimed, "no such user, or wrong password")
             answer(None)
             return
-        authenticator, *others = authenticators
-
-        def answered(principal: Principal | None) -> None:
-            if principal is None:
-                self._ask(tuple(others), credentials, answer, is_attempt=is_attempt)
-            else:
-                answer(self._accepted(principal, authenticator, credentials))
-
-        def failed(error: BaseException) -> None:
-            self._on_fault("authenticator", authenticator, error)
-            once(None)
-
-        once = Once(answered)
+        authenticator, asked = authenticators[0], _Asked(self, authenticators, credentials, answer, is_attempt)
         try:
             calls = self.calls
-            ask = authenticator.authenticate if calls is None else partial(calls.authenticate, authenticator)
-            pending: object = ask(credentials, once)
+            pending: object = (
+                authenticator.authenticate(credentials, asked)  # type: ignore[func-returns-value]
+                if calls is None
+                else calls.authenticate(authenticator, credentials, asked)
+            )
         except BaseException as error:  # a failing plugin must refuse the login, not hang it
-            failed(error)
+            asked.fail(error)
             return
-        if callable(add_errback := getattr(pending, "addErrback", None)):  # a Deferred may fail later
-            add_errback(lambda failure: failed(failure.value))
+        if pending is not None and callable(add_errback := getattr(pending, "addErrback", None)):
+            add_errback(lambda failure: asked.fail(failure.value))  # a Deferred may fail later
+
+    def answered(
+        self,
+        principal: Principal | None,
+        authenticators: tuple[Authenticator, ...],
+        credentials: Credentials,
+        answer: Callable[[Principal | None], None],
+        is_attempt: bool,
+    ) -> None:
+        """Act on the answer of the first of these authenticators, which is the only one: refused, the next is asked."""
+        if principal is None:
+            self._ask(authenticators[1:], credentials, answer, is_attempt=is_attempt)
+        else:
+            answer(self._accepted(principal, authenticators[0], credentials))
+
+    def failed(self, authenticator: Authenticator, error: BaseException) -> None:
+        """Report an authenticator that raised."""
+        self._on_fault("authenticator", authenticator, error)
 
     def _accepted(
         self, principal: Principal, authenticator: Authenticator, credentials: Credentials
@@ -247,6 +258,38 @@ class Access:
             peer=credentials.peer_host,
             reason=reason,
         )
+
+
+class _Asked:
+    """The callback that an authenticator gets: its first answer counts, further ones are ignored."""
+
+    __slots__ = ("_access", "_answer", "_authenticators", "_credentials", "_is_attempt", "_is_over")
+
+    def __init__(
+        self,
+        access: Access,
+        authenticators: tuple[Authenticator, ...],
+        credentials: Credentials,
+        answer: Callable[[Principal | None], None],
+        is_attempt: bool,
+    ) -> None:
+        self._access = access
+        self._authenticators = authenticators
+        self._credentials = credentials
+        self._answer = answer
+        self._is_attempt = is_attempt
+        self._is_over = False
+
+    def __call__(self, principal: Principal | None) -> None:
+        """Answer the login, or ask the next authenticator."""
+        if not self._is_over:
+            self._is_over = True
+            self._access.answered(principal, self._authenticators, self._credentials, self._answer, self._is_attempt)
+
+    def fail(self, error: BaseException) -> None:
+        """Report that the authenticator raised; that refuses the login unless it has answered before."""
+        self._access.failed(self._authenticators[0], error)
+        self(None)
 
 
 def _by_plugin(

@@ -1,6 +1,6 @@
 """Credentials of clients, and authenticated principals."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
@@ -54,6 +54,14 @@ class Principal:
     expires_at_s: float = field(default=0.0, compare=False)
     accepted_by: str = field(default="", compare=False)
     client_id: str = field(default="", compare=False)
+
+    def of_client(self, client_id: str) -> "Principal":
+        """Return the same principal with the identifier of its MQTT client."""
+        if type(self) is not Principal:
+            return replace(self, client_id=client_id)
+        return Principal(
+            self.name, self.tags, self.peer_host, self.grant, self.expires_at_s, self.accepted_by, client_id
+        )
 
 
 @lru_cache(1024)  # each login asks twice, and parsing takes 5 µs

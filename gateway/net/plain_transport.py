@@ -36,10 +36,22 @@ _BROKEN: Final = int(EPOLLHUP | EPOLLERR)
 #: The reason of a connection that this side drops.
 ABORTED: Final = ConnectionAborted()
 
-#: The failures that protocols get, one for each reason, with the texts that Twisted gives them.
+
+class _End(Failure):
+    """The failure that protocols get, with the text that Twisted gives it, made once."""
+
+    def __init__(self, reason: BaseException) -> None:
+        super().__init__(reason)  # type: ignore[no-untyped-call]  # Twisted's
+        self._text = super().getErrorMessage()
+
+    def getErrorMessage(self) -> str:  # noqa: N802 - Twisted's name
+        """Return the text."""
+        return self._text
+
+
+#: One for each reason.
 _FAILURES: Final[dict[type[BaseException], Failure]] = {
-    type(reason): Failure(reason)  # type: ignore[no-untyped-call]  # Twisted's
-    for reason in (ConnectionDone(), ConnectionLost(), ABORTED)
+    type(reason): _End(reason) for reason in (ConnectionDone(), ConnectionLost(), ABORTED)
 }
 
 #: The value of ``SO_LINGER`` with which a close resets the connection and drops what waits to be sent.

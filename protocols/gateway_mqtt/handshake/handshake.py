@@ -1,7 +1,6 @@
 """The handshake of a connection: login, session, and the negotiated limits of both sides (3.1, 3.2)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Protocol
 
 from gateway.access import Challenge, Operation, Permissions, PermissionUnknown, VhostPermissions
@@ -95,7 +94,7 @@ class Handshake:
         connection = self._connection
         connection.explains = connect.properties.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1
         connection.max_packet_size = connect.properties.get(PropertyId.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
-        self._connect = replace(connect, password=None)
+        self._connect = connect._replace(password=None)
         self.client_id = connect.client_id or self._assigned(connect)
         if len(self.client_id.encode()) > LONGEST_CLIENT_ID:
             text = f"the client identifier is longer than {LONGEST_CLIENT_ID} bytes"
@@ -244,7 +243,9 @@ class Handshake:
             self._will.require_accepted(settings.topics, rules.mapping)
         expiry_s = self._expiry_s(connect)
         connection.keep_alive_s = self._keep_alive_s(connect)
-        answer = self._fit_connack(self._properties(connect, expiry_s, accepted))
+        answer: Properties = {}
+        if connect.version == 5:
+            answer = self._fit_connack(self._properties(connect, expiry_s, accepted))
         sessions, user = accepted.vhost.sessions, accepted.principal.name
         self._require_own_session(sessions.get(self.client_id), accepted)
         self._removes_stored = self._removes_stored or sessions.removes_stored(self.client_id, connect.clean_start)

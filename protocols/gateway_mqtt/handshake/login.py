@@ -5,9 +5,9 @@ it answers challenges. In both cases the permissions on the virtual host decide.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway.access import (
     Access,
@@ -58,8 +58,7 @@ class LoginRules:
     refusal_delay_s: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class LoginAccepted:
+class LoginAccepted(NamedTuple):
     """A successful login. ``data`` is the final data of the authentication method."""
 
     vhost: VirtualHost
@@ -254,7 +253,7 @@ class Login:
         if principal is None:
             self._refuse(answer, wrong)
         else:
-            self._enter(replace(principal, client_id=self._client_id), data, answer)
+            self._enter(principal.of_client(self._client_id), data, answer)
 
     def _enter(self, principal: Principal, data: bytes, answer: LoginCallback) -> None:
         broker, name = self._settings.broker, self._choice.vhost

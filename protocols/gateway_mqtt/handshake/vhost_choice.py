@@ -1,8 +1,7 @@
 """Selection of a client's virtual host as in RabbitMQ: by certificate, port, user name or default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.access import CertificateSubject
 from gateway.kernel.journal.records.topology import ParameterRecord
@@ -15,8 +14,7 @@ CERTIFICATES: Final = "mqtt_default_vhosts"
 """The global parameter that maps distinguished or common names of client certificates to virtual hosts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionSource:
+class ConnectionSource(NamedTuple):
     """Connection data from the listener: the peer's address, the local port and the client certificate.
 
     ``is_from_page`` marks a WebSocket opened by a web page, which may be of any origin.
@@ -28,8 +26,7 @@ class ConnectionSource:
     is_from_page: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VhostChoice:
+class VhostChoice(NamedTuple):
     """A virtual host's name, and the user name without it."""
 
     vhost: str

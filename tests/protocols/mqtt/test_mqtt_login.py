@@ -141,11 +141,11 @@ WELCOME = [
     pytest.param(connect("guest", b"guest"), LOCAL, "/", "guest", id="guest from this machine"),
     pytest.param(connect(), LOCAL, "/", "guest", id="anonymous from this machine"),
     pytest.param(connect(version=4), LOCAL, "/", "guest", id="anonymous in 3.1.1"),
-    pytest.param(connect(), replace(REMOTE, certificate=ROBOT), "/", "CN=robot", id="by certificate"),
+    pytest.param(connect(), REMOTE._replace(certificate=ROBOT), "/", "CN=robot", id="by certificate"),
     pytest.param(
-        connect("CN=robot"), replace(REMOTE, certificate=ROBOT), "/", "CN=robot", id="certificate and its name"
+        connect("CN=robot"), REMOTE._replace(certificate=ROBOT), "/", "CN=robot", id="certificate and its name"
     ),
-    pytest.param(connect("anna", b"secret"), replace(REMOTE, certificate=ROBOT), "/", "anna", id="password first"),
+    pytest.param(connect("anna", b"secret"), REMOTE._replace(certificate=ROBOT), "/", "anna", id="password first"),
     pytest.param(connect(password=b"anna/token"), REMOTE, "/", "anna", id="3.1.2.9: a password alone, in 5.0"),
 ]
 
@@ -176,8 +176,8 @@ REFUSED = [
     pytest.param(connect("mute", b"secret"), REMOTE, FORBIDDEN, id="no permissions"),
     pytest.param(connect("shop:guest", b"guest"), LOCAL, FORBIDDEN, id="no permissions in this virtual host"),
     pytest.param(connect(), REMOTE, FORBIDDEN, id="anonymous from another host"),
-    pytest.param(connect(), replace(LOCAL, certificate=STRANGER), FORBIDDEN, id="a certificate of an unknown user"),
-    pytest.param(connect("anna"), replace(LOCAL, certificate=ROBOT), FORBIDDEN, id="a certificate of another user"),
+    pytest.param(connect(), LOCAL._replace(certificate=STRANGER), FORBIDDEN, id="a certificate of an unknown user"),
+    pytest.param(connect("anna"), LOCAL._replace(certificate=ROBOT), FORBIDDEN, id="a certificate of another user"),
 ]
 
 
@@ -208,7 +208,7 @@ def test_anonymous_clients_must_be_local_unless_a_setting_allows_others(login_br
 
 
 def test_anonymous_clients_of_web_pages_are_refused_unless_a_setting_allows_them(login_broker: LoginBroker) -> None:
-    page = replace(LOCAL, is_from_page=True)
+    page = LOCAL._replace(is_from_page=True)
     assert login_broker.verdict(connect(), page) == LoginRefused(FORBIDDEN, "not authorized", 3.0)
     assert isinstance(login_broker.verdict(connect(), page, anonymous_from_pages=True), LoginAccepted)
     assert isinstance(login_broker.verdict(connect("anna", b"secret"), page), LoginAccepted)
@@ -281,7 +281,7 @@ def test_a_client_cannot_log_in_under_the_name_of_the_anonymous_user_without_its
 
 
 def test_certificate_login_can_be_disabled(login_broker: LoginBroker) -> None:
-    verdict = login_broker.verdict(connect(), replace(LOCAL, certificate=STRANGER), certificate_login=False)
+    verdict = login_broker.verdict(connect(), LOCAL._replace(certificate=STRANGER), certificate_login=False)
     assert isinstance(verdict, LoginAccepted)
     assert verdict.principal.name == "guest"
 
