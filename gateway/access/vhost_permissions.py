@@ -10,14 +10,14 @@ from gateway.kernel.vhosts.virtual_host import VirtualHost
 
 
 class VhostPermissions:
-    """A principal's permissions in one virtual host, read again after each change.
+    """The permissions of ``principal`` in ``vhost``, read again after each change.
 
     ``read`` are permissions that the login has read already; without them they are read now.
 
     :raises NotAllowed: when the principal has no access to the virtual host.
     """
 
-    __slots__ = ("_access_of", "_permissions", "_principal", "_version", "_vhost")
+    __slots__ = ("_access_of", "_permissions", "_version", "principal", "vhost")
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class VhostPermissions:
         read: Permissions | None = None,
     ) -> None:
         self._access_of = access_of
-        self._principal = principal
-        self._vhost = vhost
+        self.principal = principal
+        self.vhost = vhost
         self._permissions = read or self._read()
         self._version = vhost.version
 
@@ -38,13 +38,13 @@ class VhostPermissions:
 
         :raises AccessRefused: when access to the virtual host was revoked; ``PermissionUnknown`` when that is awaited.
         """
-        if self._version != self._vhost.version:
+        if self._version != self.vhost.version:
             try:
                 self._permissions = self._read()
             except NotAllowed as refusal:
                 raise AccessRefused(str(refusal)) from None
-            self._version = self._vhost.version
+            self._version = self.vhost.version
         return self._permissions
 
     def _read(self) -> Permissions:
-        return self._access_of(self._vhost.name).enter(self._principal, self._vhost.name)
+        return self._access_of(self.vhost.name).enter(self.principal, self.vhost.name)

@@ -85,6 +85,7 @@ class PeerProtocol(Protocol):
         "_port",
         "_tls",
         "_turn",
+        "connected",
         "io",
         "is_kept",
         "is_resumed",
@@ -93,12 +94,17 @@ class PeerProtocol(Protocol):
         "quiet",
         "rests_since",
         "silent",
+        "transport",
         "wakes_at",
     )
 
     protocol_name: str
+    connected: int  # both are in slots, because a dictionary of two takes 0.2 KiB
+    transport: Any
 
     def __init__(self, broker: Broker, turn: Turn, log: StructuredLog, login_timeout_s: float) -> None:
+        self.connected = 0
+        self.transport = None
         self.name = ""
         self.is_resumed = False
         self.is_kept = False
@@ -175,7 +181,7 @@ class PeerProtocol(Protocol):
         (self.peer_host, self._peer_port), (self._host, self._port) = _places_of(transport)
         self.name = f"{self.peer_host}:{self._peer_port} -> {self._host}:{self._port}"
         self._connected_at_ms = self._broker.clock.wall_ms()
-        self.io.writer = SocketWriter(transport, self.io.congested)
+        self.io.writer = SocketWriter(transport, self.io)
         if isinstance(transport, PlainTransport | ServerTransport):
             transport.read_by(self.io)
         self._broker.connections.add(self)

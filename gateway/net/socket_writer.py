@@ -5,8 +5,7 @@ Every ``transport.write`` costs two ``epoll_ctl`` calls and another poll. A dire
 """
 
 import os
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from gateway.net.plain_transport import PlainTransport
 from gateway.net.syscalls import send
@@ -27,19 +26,25 @@ NO_DESCRIPTOR: Final = -1
 _send: Final = send
 
 
+class Congestible(Protocol):
+    """The part of a ``ConnectionIO`` that learns whether the transport's buffer is full."""
+
+    def congested(self, is_congested: bool) -> None:
+        """Stop deliveries while the buffer is full."""
+        ...
+
+
 class SocketWriter:
     """Writes to one transport; as its push producer it learns when the transport's buffer is full.
 
     Call ``forget`` when the transport is closed, because the descriptor may be reused. ``octets`` and ``writes`` count
-    the output, for listings. ``congested(True)`` is called when the transport's buffer is full, ``congested(False)``
-    when it is empty again.
+    the output, for listings. ``io.congested(True)`` is called when the transport's buffer is full,
+    ``io.congested(False)`` when it is empty again.
     """
 
-    def __init__(
-        self, transport: Any, congested: Callable[[bool], None]
-    ) -> None:  # Any: TCP and TLS transports share no type
+    def __init__(self, transport: Any, io: Congestible) -> None:  # Any: TCP and TLS transports share no type
         self._transport = transport
-        self._congested = congested
+        self._io = io
         self.octets = 0
         self.writes = 0
         self._descriptor = _descriptor_of(transport)
@@ -117,11 +122,11 @@ class SocketWriter:
 
     def pauseProducing(self) -> None:
         """Report that the transport's buffer is full."""
-        self._congested(True)
+        self._io.congested(True)
 
     def resumeProducing(self) -> None:
         """Report that the transport's buffer is empty."""
-        self._congested(False)
+        self._io.congested(False)
 
     def stopProducing(self) -> None:
         """Do nothing: ``connectionLost`` reports the end."""

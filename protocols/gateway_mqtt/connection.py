@@ -124,7 +124,7 @@ class Connection(Machine):
     @property
     def has_unsettled(self) -> bool:
         """Whether deliveries wait for the client's acknowledgement."""
-        return self.conversation is not None and len(self.conversation.inflight) > 0
+        return self._inflight is not None and len(self._inflight) > 0
 
     def load(self) -> PeerLoad | None:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
@@ -132,7 +132,7 @@ class Connection(Machine):
 
     def unsettled(self) -> list[tuple[ConsumedQueue, QueuedMessage, int]]:
         """Return the deliveries that wait for an acknowledgement; the channel is always 0."""
-        deliveries = {} if self.conversation is None else self.conversation.inflight.deliveries
+        deliveries = {} if self._inflight is None else self._inflight.deliveries
         return [(delivery.queue, delivery.entry, 0) for delivery in deliveries.values()]
 
     def count(self, tally: MeterCount) -> None:
@@ -214,7 +214,10 @@ class Connection(Machine):
                 elif self.conversation is None:
                     self._handle_login_packet(first, data[start:stop], start - at - 1)
                 elif first >> 4 == _PUBLISH:
-                    self.conversation.publishing.publish(first, data, start, stop)
+                    publishing = self.conversation.publishing
+                    if publishing is None:
+                        publishing = self.conversation.begin_publishing()
+                    publishing.publish(first, data, start, stop)
                 else:
                     is_settling = True
                     if not packet_id or not self.conversation.acknowledge(first, packet_id):
@@ -251,6 +254,7 @@ class Connection(Machine):
         if handler is None:
             raise protocol_error(f"{name_of(first)} from a client")
         handler(conversation, first & 0x0F, body)
+        self._follow(conversation)
 
     def start_task(self, task: Iterator[None], work: int) -> None:
         """Start a long request as a task that yields after each step. Later packets wait until it is finished.
@@ -304,10 +308,15 @@ class Connection(Machine):
     def opened(self, conversation: Conversation) -> None:
         """Enter the open state: the client is in its virtual host."""
         self.conversation = conversation
-        self._inflight = conversation.inflight
+        self._follow(conversation)
         self.state = State.OPEN
         self._limit = self.settings.max_packet_size
         self.driver.opened()
+
+    def _follow(self, conversation: Conversation) -> None:
+        """Keep the unacknowledged deliveries at hand, once the client receives."""
+        receiving = conversation.receiving
+        self._inflight = None if receiving is None or self.state is _CLOSED else receiving.inflight
 
     def authenticate_again(self, packet: Auth) -> None:
         """Handle an AUTH of a client that has logged in (4.12.1)."""
@@ -317,8 +326,8 @@ class Connection(Machine):
 
     def resume(self) -> None:
         """Serve the consumers that waited for room in the outbox or for credit."""
-        if self.conversation is not None:
-            self.conversation.delivering.resume()
+        if self.conversation is not None and self.conversation.receiving is not None:
+            self.conversation.receiving.delivering.resume()
 
     @property
     def is_resumed(self) -> bool:
@@ -332,7 +341,7 @@ class Connection(Machine):
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
-        if self.conversation is not None:
+        if self.conversation is not None and self.conversation.publishing is not None:
             self.conversation.publishing.fail()
 
     # Closing

@@ -1,7 +1,8 @@
 """The parts of an open connection: the session, and the objects that serve it."""
 
 from collections.abc import Iterator
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.sessions.session import Session
@@ -24,36 +25,63 @@ _PUBREL: Final = PacketType.PUBREL << 4 | 2
 _PUBCOMP: Final = PacketType.PUBCOMP << 4
 
 
+class ClientLimits(NamedTuple):
+    """What the client accepts: unacknowledged deliveries, the size of a packet in bytes, and topic aliases."""
+
+    receive_maximum: int
+    max_packet_size: int
+    alias_maximum: int
+
+
+@lru_cache(256)
+def client_limits(receive_maximum: int, max_packet_size: int, alias_maximum: int) -> ClientLimits:
+    """Return the limits of a client, which many have in common."""
+    return ClientLimits(receive_maximum, max_packet_size, alias_maximum)
+
+
+class Receiving:
+    """The parts that serve what a client receives."""
+
+    __slots__ = ("delivering", "feed", "inflight", "subscribing")
+
+    def __init__(self, scope: Scope, counters: ClientCounters, client: ClientLimits) -> None:
+        self.inflight = Inflight(scope, client.receive_maximum, counters)
+        self.feed = RetainedFeed(scope)
+        writer = DeliveryWriter(scope, counters, client.max_packet_size, client.alias_maximum)
+        self.delivering = Delivering(scope, self.inflight, writer, self.feed)
+        self.subscribing = Subscribing(scope, self.delivering, self.feed)
+
+
 class Conversation:
     """Owns the parts of one open connection and closes them in order.
 
-    ``max_packet_size`` and ``alias_maximum`` are the client's.
+    ``publishing`` and ``receiving`` are made when the client first publishes, and first subscribes: most clients of a
+    fleet do one of the two, and an idle connection would keep 0.7 KiB for each.
     """
 
-    __slots__ = (
-        "_is_over",
-        "delivering",
-        "feed",
-        "inflight",
-        "publishing",
-        "scope",
-        "subscribing",
-        "will",
-    )
+    __slots__ = ("_client", "_is_over", "counters", "publishing", "receiving", "scope", "will")
 
-    def __init__(
-        self, scope: Scope, will: Will | None, receive_maximum: int, max_packet_size: int, alias_maximum: int
-    ) -> None:
-        counters = ClientCounters()
+    def __init__(self, scope: Scope, will: Will | None, client: ClientLimits) -> None:
+        self.counters = ClientCounters()
         self.scope = scope
         self.will = will
-        self.inflight = Inflight(scope, receive_maximum, counters)
-        self.publishing = Publishing(scope, counters)
-        self.feed = RetainedFeed(scope)
-        writer = DeliveryWriter(scope, counters, max_packet_size, alias_maximum)
-        self.delivering = Delivering(scope, self.inflight, writer, self.feed)
-        self.subscribing = Subscribing(scope, self.delivering, self.feed)
+        self.publishing: Publishing | None = None
+        self.receiving: Receiving | None = None
+        self._client = client
         self._is_over = False
+        _ = scope.vhost.traffic.by_protocol[scope.origin.protocol]  # metrics list it from the first connection on
+
+    def begin_publishing(self) -> Publishing:
+        """Return the part that serves publishes; make it before the first."""
+        if self.publishing is None:
+            self.publishing = Publishing(self.scope, self.counters)
+        return self.publishing
+
+    def begin_receiving(self) -> Receiving:
+        """Return the parts that serve what the client receives; make them before the first subscription."""
+        if self.receiving is None:
+            self.receiving = Receiving(self.scope, self.counters, self._client)
+        return self.receiving
 
     def acknowledge(self, first: int, packet_id: int) -> bool:
         """Handle an acknowledgement with this first byte; return false if it is not the first byte of one.
@@ -62,13 +90,13 @@ class Conversation:
         docs/adr/0020.
         """
         if first == _PUBACK:
-            self.inflight.accept(packet_id)
+            self.begin_receiving().inflight.accept(packet_id)
         elif first == _PUBREC:
-            self.inflight.received(packet_id)
+            self.begin_receiving().inflight.received(packet_id)
         elif first == _PUBREL:
-            self.publishing.released(packet_id)
+            self.begin_publishing().released(packet_id)
         elif first == _PUBCOMP:
-            self.inflight.completed(packet_id)
+            self.begin_receiving().inflight.completed(packet_id)
         else:
             return False
         return True
@@ -98,9 +126,11 @@ class Conversation:
         returning: Iterator[None] = iter(())
         try:
             self.drain()
-            self.publishing.close()
-            returning = self.delivering.close()
-            self.feed.close()
+            if self.publishing is not None:
+                self.publishing.close()
+            if self.receiving is not None:
+                returning = self.receiving.delivering.close()
+                self.receiving.feed.close()
             if self.will is not None:
                 self.will.leave(self.scope)
         finally:  # a session that stays open after a failure could never be resumed
@@ -109,18 +139,19 @@ class Conversation:
     def drain(self) -> None:
         """Add what was counted since the last call to the totals of the virtual host."""
         scope = self.scope
-        self.inflight.counters.drain(scope.origin.protocol, scope.vhost.traffic)
-        self.publishing.drain()
+        self.counters.drain(scope.origin.protocol, scope.vhost.traffic)
+        if self.publishing is not None:
+            self.publishing.drain()
 
     def load(self) -> PeerLoad:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         self.drain()
-        publishers = int(self.inflight.counters.publish > 0)
-        return PeerLoad(self.scope.origin.protocol, publishers, len(self.delivering.consumers))
+        consumers = 0 if self.receiving is None else len(self.receiving.delivering.consumers)
+        return PeerLoad(self.scope.origin.protocol, int(self.counters.publish > 0), consumers)
 
     def count(self, tally: MeterCount) -> None:
         """Add the traffic of both directions to ``tally``."""
-        counters = self.inflight.counters
+        counters = self.counters
         tally.packets_sent += counters.delivered
         tally.publishes_received += counters.publish
         tally.publishes_sent += counters.delivered

@@ -26,7 +26,7 @@ def _acknowledgement(packet_type: PacketType, conversation: Conversation, flags:
     check_flags(version, packet_type, flags)
     packet_id, reason, _ = decode_ack(version, packet_type, body)
     if reason.is_error and packet_type in (PacketType.PUBACK, PacketType.PUBREC):
-        conversation.inflight.refuse(packet_id)
+        conversation.begin_receiving().inflight.refuse(packet_id)
     else:
         conversation.acknowledge(first_byte(packet_type), packet_id)
 
@@ -34,14 +34,15 @@ def _acknowledgement(packet_type: PacketType, conversation: Conversation, flags:
 def _subscribe(conversation: Conversation, flags: int, body: bytes) -> None:
     scope = conversation.scope
     packet = decode_subscribe(scope.version, flags, body, scope.settings.max_filters, is_resumed=scope.host.is_resumed)
-    conversation.subscribing.await_permissions(packet)
-    scope.host.start_task(conversation.subscribing.subscribe(packet), len(packet.filters))
+    subscribing = conversation.begin_receiving().subscribing
+    subscribing.await_permissions(packet)
+    scope.host.start_task(subscribing.subscribe(packet), len(packet.filters))
 
 
 def _unsubscribe(conversation: Conversation, flags: int, body: bytes) -> None:
     scope = conversation.scope
     packet = decode_unsubscribe(scope.version, flags, body, scope.settings.max_filters)
-    scope.host.start_task(conversation.subscribing.unsubscribe(packet), len(packet.filters))
+    scope.host.start_task(conversation.begin_receiving().subscribing.unsubscribe(packet), len(packet.filters))
 
 
 def _ping(conversation: Conversation, flags: int, body: bytes) -> None:

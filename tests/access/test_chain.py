@@ -186,3 +186,18 @@ def test_an_authenticator_may_name_the_plugin_whose_permissions_apply() -> None:
     (principal,) = principals
     assert principal is not None
     assert access.enter(principal, "shop").user == "internal"
+
+
+class Voucher(Principal):
+    """A principal of a plugin's own kind."""
+
+
+@pytest.mark.parametrize("kind", [Principal, Voucher])
+def test_a_principal_of_a_client_differs_in_its_client_only(kind: type[Principal]) -> None:
+    before = kind("anna", frozenset({"policymaker"}), "192.0.2.7", "grant", 7.0, "auth-own")
+    after = before.of_client("sensor-1")
+    assert type(after) is kind
+    assert after.client_id == "sensor-1"
+    assert after.of_client("") == before
+    fields = ("name", "tags", "peer_host", "grant", "expires_at_s", "accepted_by")
+    assert [getattr(after, name) for name in fields] == [getattr(before, name) for name in fields]

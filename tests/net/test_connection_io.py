@@ -78,7 +78,7 @@ def test_after_cut_nothing_is_written(pair: Pair) -> None:
     ours, theirs = pair
     transport = Transport(ours)
     io = Peer().server.io
-    writer = io.writer = SocketWriter(transport, io.congested)
+    writer = io.writer = SocketWriter(transport, io)
     writer.send([b"before"], 6)
     io.detach()
     writer.send([b"after"], 5)  # a reference may remain, and the descriptor may be reused

@@ -12,6 +12,16 @@ from gateway.net.socket_writer import SocketWriter
 from tests.net.pairs import Pair, connected
 
 
+class Congestion:
+    """Notes what a writer reports."""
+
+    def __init__(self, reports: list[bool]) -> None:
+        self._reports = reports
+
+    def congested(self, is_congested: bool) -> None:
+        self._reports.append(is_congested)
+
+
 class Transport:
     """The interface of Twisted's transports that ``SocketWriter`` uses; ``written`` is the data sent through it."""
 
@@ -98,7 +108,7 @@ MANY = [b"%04d" % number for number in range(10_000)]
 
 def writer_to(line: LimitedSocket) -> tuple[SocketWriter, Transport]:
     transport = Transport(line)
-    return SocketWriter(transport, lambda is_congested: None), transport
+    return SocketWriter(transport, Congestion([])), transport
 
 
 #: The frames of a message of megabytes.
@@ -156,7 +166,7 @@ def test_tls_goes_through_the_transport() -> None:
 
     line = LimitedSocket(100)
     transport = Tls(line)
-    wire = SocketWriter(transport, lambda is_congested: None)
+    wire = SocketWriter(transport, Congestion([]))
     wire.send(SMALL, 7)
     wire.close()
     assert (line.sent, transport.written, transport.ends) == (b"", b"abcdefg", ["lose"])
@@ -165,7 +175,7 @@ def test_tls_goes_through_the_transport() -> None:
 def test_congestion_is_reported() -> None:
     received: list[bool] = []
     transport = Transport(LimitedSocket(0))
-    SocketWriter(transport, received.append)
+    SocketWriter(transport, Congestion(received))
     transport.producer.pauseProducing()
     transport.producer.resumeProducing()
     transport.producer.stopProducing()
@@ -197,7 +207,7 @@ def pair() -> Iterator[Pair]:
 def test_a_full_socket_loses_nothing(pair: Pair) -> None:
     here, there = pair
     transport = Transport(here)
-    wire = SocketWriter(transport, lambda is_congested: None)
+    wire = SocketWriter(transport, Congestion([]))
     sent = b""
     for number in range(100):
         pieces = [b"%06d" % number, bytes(50_000)]

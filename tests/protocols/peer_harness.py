@@ -119,7 +119,7 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self._received: list[FrameT] = []
         self._octets_out = 0
         self.io = ConnectionIO(self, gateway.broker.journal, gateway.turn)
-        self.io.writer = SocketWriter(Transport(self), self.io.congested)
+        self.io.writer = SocketWriter(Transport(self), self.io)
 
     @property
     def is_reading(self) -> bool:

@@ -30,6 +30,9 @@ NEVER_S: Final = 0xFFFFFFFF
 #: The prefix of keys that the server publishes about itself (MQTT 5.0, 4.7.2).
 SERVER_PREFIX: Final = "$SYS."
 
+#: What a session holds that holds nothing, as most: empty, and never written to.
+_NOTHING_HELD: "Final[dict[int, tuple[ConsumedQueue, QueuedMessage]]]" = {}
+
 
 class Holder(Protocol):
     """The connection of a session's client."""
@@ -93,7 +96,7 @@ class Session:
         self.holder: Holder | None = None
         self.subscriptions = Subscriptions()
         self.qos2_state = Qos2State(vhost.name, client_id, journal.record if is_durable else None)
-        self.held: dict[int, tuple[ConsumedQueue, QueuedMessage]] = {}
+        self.held = _NOTHING_HELD
 
     def belongs_to(self, user: str) -> bool:
         """Return whether a user may take over the session: its own user, or any user while it has none."""
@@ -216,6 +219,19 @@ class Session:
         if queue is not None and not self.subscriptions.has_key(subscription.binding_key, subscription.qos > 0):
             self._vhost.unbind(exchange, queue, subscription.binding_key)
 
+    # Messages of groups
+
+    def hold(self, packet_id: int, queue: "ConsumedQueue", entry: "QueuedMessage") -> None:
+        """Reserve a message of a group that was sent exactly once for this client."""
+        if self.held is _NOTHING_HELD:
+            self.held = {}
+        self.held[packet_id] = (queue, entry)
+
+    def take_held(self) -> "dict[int, tuple[ConsumedQueue, QueuedMessage]]":
+        """Return the messages that are reserved, and reserve them no more."""
+        held, self.held = self.held, _NOTHING_HELD
+        return held
+
     # Records
 
     def record(self, ended_at_ms: int) -> None:
@@ -246,7 +262,7 @@ class Session:
         """
         yield from self.qos2_state.forgetting()
         held = list(self.held.items())
-        self.held.clear()
+        self.held = _NOTHING_HELD
         for packet_id, (queue, entry) in drained(held):  # no other client may get them (MQTT-4.8.2-5)
             self.qos2_state.abort(packet_id)
             queue.accept(entry)

@@ -276,7 +276,7 @@ class Sessions:
                     continue
                 for entry in queue.take_these(positions):
                     packet_id, _ = session.qos2_state.remembered.pop(entry.position)
-                    session.held[packet_id] = (queue, entry)
+                    session.hold(packet_id, queue, entry)
 
     # Time
 

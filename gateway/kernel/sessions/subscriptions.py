@@ -78,6 +78,10 @@ _PLAIN: Final = tuple((Terms(qos), Terms(qos, True)) for qos in range(3))
 #: Marks a routing key without cached terms.
 _UNKNOWN: Final = Terms()
 
+#: The dictionaries of a session that has not subscribed, and of one whose messages need no matching: never written to.
+_NO_SUBSCRIPTIONS: Final[dict[str, SubscriptionRecord]] = {}
+_NO_TERMS: Final[dict[str, Terms | None]] = {}
+
 
 class Subscriptions:
     """The subscriptions of one session by filter; shared ones are stored, but match nothing here.
@@ -95,9 +99,9 @@ class Subscriptions:
         self.to_broker = 0
         self._alike: Terms | None = None
         self._usual_key: str | None = None
-        self._by_filter: dict[str, SubscriptionRecord] = {}
+        self._by_filter = _NO_SUBSCRIPTIONS
         self._index: TopicTrie[str, Terms] | None = None
-        self._terms: dict[str, Terms | None] = {}
+        self._terms = _NO_TERMS
 
     def __len__(self) -> int:
         return len(self._by_filter)
@@ -112,6 +116,8 @@ class Subscriptions:
     def put(self, subscription: SubscriptionRecord) -> None:
         """Add a subscription, replacing one with the same filter."""
         self.remove(subscription.filter)
+        if self._by_filter is _NO_SUBSCRIPTIONS:
+            self._by_filter = {}
         self._by_filter[subscription.filter] = subscription
         if subscription.group:
             self.shared += 1
@@ -176,6 +182,8 @@ class Subscriptions:
         matching = index.match(routing_key, begins_with_its_word=routing_key[:1] == "$")  # MQTT-4.7.2-1
         terms = Terms.together(matching) if matching else None
         if len(routing_key) <= _LONGEST_KEPT:
+            if self._terms is _NO_TERMS:
+                self._terms = {}
             remember(self._terms, routing_key, terms, _TERMS_KEPT)
         return terms
 

@@ -15,7 +15,7 @@ from gateway_mqtt.codec.errors import MqttError, protocol_error
 from gateway_mqtt.codec.packets import Auth, Connect
 from gateway_mqtt.codec.properties import Properties, PropertyId
 from gateway_mqtt.codec.reasons import ReasonCode, reason_for
-from gateway_mqtt.conversation import Conversation
+from gateway_mqtt.conversation import Conversation, client_limits
 from gateway_mqtt.handshake.login import Login, LoginAccepted, LoginRefused, LoginResult
 from gateway_mqtt.handshake.vhost_choice import ConnectionSource
 from gateway_mqtt.handshake.will import Will
@@ -67,7 +67,6 @@ class Handshake:
         self._connection = connection
         self._connect: Connect | None = None
         self._login: Login | None = None
-        self._accepted: LoginAccepted | None = None
         self._permissions: VhostPermissions | None = None
         self._will: Will | None = None
         self._refusal: LoginRefused | None = None
@@ -79,7 +78,7 @@ class Handshake:
     @property
     def user_name(self) -> str:
         """The user name; empty before login."""
-        return "" if self._accepted is None else self._accepted.principal.name
+        return "" if self._permissions is None else self._permissions.principal.name
 
     @property
     def permissions(self) -> Permissions:
@@ -127,7 +126,7 @@ class Handshake:
     def _start_step(self, step: Callable[[Login], None]) -> None:
         connection, login = self._connection, self._login
         assert login is not None
-        if self._accepted is None:
+        if self._permissions is None:
             connection.state = State.AUTHENTICATING
         step(login)
 
@@ -146,7 +145,7 @@ class Handshake:
             self._challenge(result)
         elif isinstance(result, LoginRefused):
             self._refuse(result)
-        elif self._accepted is None:
+        elif self._permissions is None:
             self._enter(result)
         else:
             self._accept_again(result)
@@ -177,7 +176,7 @@ class Handshake:
 
     def _challenge(self, challenge: Challenge) -> None:
         connection = self._connection
-        if self._accepted is None:
+        if self._permissions is None:
             connection.state = State.CHALLENGED
         self._write(auth(ReasonCode.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
 
@@ -202,7 +201,7 @@ class Handshake:
     def _refuse(self, refusal: LoginRefused) -> None:
         """Refuse the login; failed credentials are answered with a delay that slows password guessing."""
         connection = self._connection
-        if self._accepted is not None or refusal.delay_s <= 0:
+        if self._permissions is not None or refusal.delay_s <= 0:
             connection.end(refusal.reason, refusal.text)
             return
         connection.state = State.REFUSED
@@ -219,15 +218,14 @@ class Handshake:
 
     def _accept_again(self, accepted: LoginAccepted) -> None:
         """Finish a re-authentication (MQTT-4.12.1-1). User and virtual host cannot change."""
-        assert self._accepted is not None
-        if (accepted.principal.name, accepted.vhost) != (self._accepted.principal.name, self._accepted.vhost):
+        assert self._permissions is not None
+        if (accepted.principal.name, accepted.vhost) != (self.user_name, self._permissions.vhost):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
         self._accept(accepted)
         self._connection.settings.broker.permissions_changed(accepted.vhost.name)
         self._write(auth(ReasonCode.SUCCESS, self._method(accepted.data)))
 
     def _accept(self, accepted: LoginAccepted) -> None:
-        self._accepted = accepted
         self._connection.expiry_s = accepted.principal.expires_at_s
         access_of = self._connection.settings.access_of
         self._permissions = VhostPermissions(access_of, accepted.principal, accepted.vhost, accepted.permissions)
@@ -262,7 +260,10 @@ class Handshake:
             connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )
         alias_maximum = min(connect.properties.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0), settings.topic_alias_max)
-        conversation = Conversation(scope, self._will, receive_maximum, connection.max_packet_size, alias_maximum)
+        limits = client_limits(receive_maximum, connection.max_packet_size, alias_maximum)
+        conversation = Conversation(scope, self._will, limits)
+        if is_present:
+            conversation.begin_receiving()
         connection.opened(conversation)
         self._leave_login()
         if self._removes_stored:  # the client relies on it: after a crash, neither the will nor the session comes back
@@ -270,7 +271,7 @@ class Handshake:
         outbox.write(connack(connect.version, is_present, ReasonCode.SUCCESS, answer))
         if is_present:
             session.restore_queues(scope.exchange)
-            conversation.delivering.resume_session()
+            conversation.begin_receiving().delivering.resume_session()
 
     def _leave_login(self) -> None:
         """Drop what only the login and later re-authentications need: 0.4 KiB of an idle connection."""

@@ -151,15 +151,14 @@ class Inflight:
             if delivery.qos == 2:
                 entry.never_expire()
         elif delivery.qos == 2:
-            session.held[packet_id] = (queue, entry)
+            session.hold(packet_id, queue, entry)
             return
         queue.settle(entry, DeliveryOutcome.REQUEUED)
 
     def take_held(self) -> list[tuple[int, InflightDelivery]]:
         """Return the deliveries that were held for this client and make them unacknowledged ones again."""
-        held, self._session.held = self._session.held, {}
         taken = []
-        for packet_id, (queue, entry) in held.items():
+        for packet_id, (queue, entry) in self._session.take_held().items():
             self.credit.used += 1
             self.deliveries[packet_id] = delivery = InflightDelivery(queue, entry, 2)
             taken.append((packet_id, delivery))

@@ -48,3 +48,18 @@ def test_a_connection_lost_before_connect_is_freed_at_once(gateway: Gateway, no_
     leave(new_client)
     del new_client
     assert gc.collect() == 0
+
+
+def test_a_connection_has_the_parts_of_publishing_and_receiving_from_the_first_use_on(gateway: Gateway) -> None:
+    sensor = gateway.client("sensor")
+    conversation = sensor.machine.conversation
+    assert conversation is not None
+    assert (conversation.publishing, conversation.receiving) == (None, None)
+    sensor.publish("t", b"one")
+    assert conversation.publishing is not None
+    assert conversation.receiving is None
+    sensor.send(sensor.write.puback(7))
+    sensor.subscribe("t", 1)
+    assert conversation.receiving is not None
+    sensor.publish("t", b"two", qos=1, id=2)
+    assert sensor.machine.unsettled()

@@ -81,7 +81,8 @@ def run(gateway: Gateway) -> None:
 def inflight(client: Client) -> int:
     """Return the number of unacknowledged deliveries of a connection."""
     assert client.machine.conversation is not None
-    return len(client.machine.conversation.inflight.deliveries)
+    receiving = client.machine.conversation.receiving
+    return 0 if receiving is None else len(receiving.inflight.deliveries)
 
 
 def test_a_turn_sends_a_bounded_number_of_deliveries_again(gateway: Gateway, clock: TurnClock) -> None:
