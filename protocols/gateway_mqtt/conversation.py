@@ -26,7 +26,7 @@ _PUBCOMP: Final = PacketType.PUBCOMP << 4
 
 
 class ClientLimits(NamedTuple):
-    """What the client accepts: unacknowledged deliveries, the size of a packet in bytes, and topic aliases."""
+    """The limits of a client: unacknowledged deliveries, the size of a packet in bytes, and topic aliases."""
 
     receive_maximum: int
     max_packet_size: int
