@@ -106,14 +106,10 @@ class PeerProtocol(Protocol):
         self.connected = 0
         self.transport = None
         self.name = ""
-        self.is_resumed = False
-        self.is_kept = False
-        self.peer_host = ""
-        self._peer_port = 0
-        self._host = ""
-        self._port = 0
-        self.quiet = 0
-        self.silent = 0
+        self.is_resumed = self.is_kept = False
+        self.peer_host = self._host = ""
+        self._peer_port = self._port = 0
+        self.quiet = self.silent = 0
         self.wakes_at = self.rests_since = 0
         self._is_in_flow = self._is_held_back = False
         self._broker = broker
@@ -121,10 +117,7 @@ class PeerProtocol(Protocol):
         self._log = log
         self._login_timeout_s = login_timeout_s
         self.io = ConnectionIO(self, broker.journal, turn)
-        self._age = 0
-        self._farewell = 0
-        self._held_ticks = 0
-        self._gone_ticks = 0
+        self._age = self._farewell = self._held_ticks = self._gone_ticks = 0
         self._octets_seen = self._octets_before = 0  # received until the last tick, and until the one before
         self._end_reason = ""
         self._connected_at_ms = 0
