@@ -56,8 +56,10 @@ def gateway_event_listeners(vhost):
 #: Rounds before the first count, which fill caches, and between the two counts.
 WARM, ROUNDS = 2, 6
 
-#: Classes of entries of bounded caches: headers of MQTT, patterns of policies, and kinds of lines in the log.
+#: Classes of entries of bounded caches: encoded names of messages, headers of MQTT, patterns of policies, and kinds of
+#: lines in the log.
 CACHED = {
+    "gateway.kernel.messages.contents.EnvelopeNames",
     "gateway_mqtt.translation.header.MqttHeader",
     "gateway_mqtt.translation.header.HeaderFields",
     "gateway_mqtt.translation.delivery_view.DeliveryView",

@@ -5,7 +5,8 @@ is one queue for its subscriptions of QoS 0, one for those of QoS 1 and 2, and o
 which belongs to all members of the group.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.kernel.clock import drained
@@ -30,8 +31,8 @@ NEVER_S: Final = 0xFFFFFFFF
 #: The prefix of keys that the server publishes about itself (MQTT 5.0, 4.7.2).
 SERVER_PREFIX: Final = "$SYS."
 
-#: What a session holds that holds nothing, as most: empty, and never written to.
-_NOTHING_HELD: "Final[dict[int, tuple[ConsumedQueue, QueuedMessage]]]" = {}
+#: What a session holds that holds nothing, as most. It cannot be written to: another client would get the message.
+_NOTHING_HELD: "Final[Mapping[int, tuple[ConsumedQueue, QueuedMessage]]]" = MappingProxyType({})
 
 
 class Holder(Protocol):
@@ -223,11 +224,11 @@ class Session:
 
     def hold(self, packet_id: int, queue: "ConsumedQueue", entry: "QueuedMessage") -> None:
         """Reserve a message of a group that was sent exactly once for this client."""
-        if self.held is _NOTHING_HELD:
-            self.held = {}
-        self.held[packet_id] = (queue, entry)
+        held = self.held if isinstance(self.held, dict) else {}
+        held[packet_id] = (queue, entry)
+        self.held = held
 
-    def take_held(self) -> "dict[int, tuple[ConsumedQueue, QueuedMessage]]":
+    def take_held(self) -> "Mapping[int, tuple[ConsumedQueue, QueuedMessage]]":
         """Return the messages that are reserved, and reserve them no more."""
         held, self.held = self.held, _NOTHING_HELD
         return held

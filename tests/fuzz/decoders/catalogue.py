@@ -9,6 +9,7 @@ from tests.fuzz.decoders.targets import (
     amqp,
     bodies,
     cluster,
+    columns,
     connections,
     http,
     kernel,
@@ -36,6 +37,7 @@ _MODULES: Final = (
     settings,
     plugins,
     bodies,
+    columns,
     recording,
     cluster,
 )

@@ -492,7 +492,7 @@ def leave_unacknowledged(member: Client, packet_id: int) -> None:
     entry = queue.take()
     assert entry is not None
     member.session.qos2_state.begin(packet_id, entry.position)
-    member.session.held[packet_id] = (queue, entry)
+    member.session.hold(packet_id, queue, entry)
     member.leave()
 
 
