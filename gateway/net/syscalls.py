@@ -31,9 +31,12 @@ receive: Final[Callable[[int, int], bytes]] = os.read if native is None else nat
 send: Final[Callable[[int, bytes], int]] = os.write if native is None else native.send
 
 
-def with_socket(descriptor: int, use: Callable[[socket.socket], Any]) -> Any:
-    """Return what ``use`` returns for a socket object of a descriptor, which stays open; for what is done rarely."""
-    it = socket.socket(fileno=descriptor)
+def with_socket(descriptor: int, use: Callable[[Any], Any]) -> Any:  # Any: ``_socket.socket`` has methods without types
+    """Return what ``use`` returns for a socket object of a descriptor, which stays open.
+
+    Without a family, the object would ask the system three times; that of IPv6 has room for addresses of both.
+    """
+    it = _socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, descriptor)
     try:
         return use(it)
     finally:
@@ -41,12 +44,7 @@ def with_socket(descriptor: int, use: Callable[[socket.socket], Any]) -> Any:
 
 
 def _accept(listener: int) -> tuple[int, str, int]:
-    # Without a family, a socket object asks the system three times; that of IPv6 has room for addresses of both.
-    it: Any = _socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, listener)  # Any: ``_accept`` has no type
-    try:
-        descriptor, address = it._accept()
-    finally:
-        it.detach()
+    descriptor, address = with_socket(listener, lambda it: it._accept())
     os.set_blocking(descriptor, False)
     if len(address) == 4 and address[3]:  # link-local: the name of its interface is a part of the address
         numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
@@ -55,11 +53,7 @@ def _accept(listener: int) -> tuple[int, str, int]:
 
 
 def _close_output(descriptor: int) -> None:
-    it = _socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, descriptor)
-    try:
-        it.shutdown(socket.SHUT_WR)
-    finally:
-        it.detach()
+    with_socket(descriptor, lambda it: it.shutdown(socket.SHUT_WR))
 
 
 #: Accept a connection of a non-blocking listening socket; return its descriptor, also non-blocking, and the host and

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from gateway.columnar.encoding.schema import MESSAGES, TRACE
+from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, DEAD_LETTER_TABLE
 from gateway.sql.api import Api
 from gateway.sql.archives import ArchiveTable, SharedTable
 from gateway.sql.audit_table import AuditTable
@@ -21,12 +22,6 @@ STREAMS: Final = "streams"
 ARCHIVE: Final = "archive"
 TYPED: Final = "typed"
 """Schemas."""
-
-DEAD_LETTERS: Final = "dead_letters"
-"""The table of messages that typed tables refuse, here and at the broker."""
-
-#: The table of the broker that has the columns of every archive, and no others.
-_UNTYPED: Final = "archive"
 
 _TRACE: Final = "trace"
 _EXCHANGE: Final = "exchange"
@@ -70,12 +65,11 @@ def tables(
     found: list[NamedTable] = []
     if is_wanted(STREAMS):
         found += _named(_streams(api, vhost))
-    if any(map(is_wanted, (ARCHIVE, RETAINED, "traces", TYPED, DEAD_LETTERS))):
+    if any(map(is_wanted, (ARCHIVE, RETAINED, "traces", TYPED, DEAD_LETTER_TABLE))):
         listed = api.get("archive-files", vhost)["archives"]
         archives = [each for each in listed if each["source"] != _TRACE]
         found += _named(_archives(api, vhost, archives))
-        if is_wanted(TYPED) or is_wanted(DEAD_LETTERS):
-            found += _named(_typed(api, vhost, archives))
+        found += _named(_typed(api, vhost, archives, is_wanted))
         if any(each["source"] == _TRACE for each in listed):
             trace = ArchiveTable(api, vhost, _TRACE, "", TRACE)
             found.append(NamedTable("", "traces", "events of messages", trace))
@@ -104,22 +98,25 @@ def _archives(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[Na
         yield NamedTable(ARCHIVE, shown, f"archive of {source}", table, has_retained=source == _EXCHANGE)
 
 
-def _typed(api: Api, vhost: str, listed: list[dict[str, Any]]) -> Iterator[NamedTable]:
-    """Yield each typed table with messages of these archives, and the messages that typed tables refuse."""
+def _typed(
+    api: Api, vhost: str, listed: list[dict[str, Any]], is_wanted: Callable[[str], bool]
+) -> Iterator[NamedTable]:
+    """Yield the typed tables with messages of these archives, and the messages that typed tables refuse, if wanted."""
     sources: dict[str, list[tuple[str, str]]] = {}
     for each in listed:
         for name in each.get("tables", ()):
             sources.setdefault(name, []).append((each["source"], each["name"]))
-    sources.pop(_UNTYPED, None)
+    sources.pop(ARCHIVE_TABLE, None)
     for name, archives in sources.items():
+        schema_name = "" if name == DEAD_LETTER_TABLE else TYPED
+        if not is_wanted(schema_name or name):
+            continue
         source, archive = archives[0]
         query = {"source": source, "name": archive, "table": name}
         schema = decoded_schema(api.get("archive-files", vhost, "columns", query=query)["schema"])
         table = SharedTable(schema, [ArchiveTable(api, vhost, *each, schema, name) for each in archives])
-        if name == DEAD_LETTERS:
-            yield NamedTable("", name, "messages that typed tables refuse", table)
-        else:
-            yield NamedTable(TYPED, name, "typed messages", table)
+        about = "typed messages" if schema_name else "messages that typed tables refuse"
+        yield NamedTable(schema_name, name, about, table)
 
 
 def decoded_schema(text: str) -> pa.Schema:

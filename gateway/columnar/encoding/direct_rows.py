@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from gateway.columnar.encoding.direct_headers import AmqpHeaders
-from gateway.columnar.encoding.envelope_arrays import ENVELOPE_SCHEMA, column_array, over
+from gateway.columnar.encoding.envelope_arrays import ENVELOPE_SCHEMA, absent_array, column_array, over
 from gateway.columnar.encoding.envelope_columns import text
 from gateway.columnar.encoding.envelope_reader import UNREADABLE
 from gateway.columnar.encoding.envelope_rows import EnvelopeRows
@@ -38,8 +38,6 @@ _NAMES: Final = ("exchange", "routing_key", "protocol")
 #: The bytes of a content before the size of its header, and that size if there is none.
 _NAMES_HEAD: Final = 6
 _NO_HEADER: Final = bytes(4)
-
-_FALSE: Final = pa.scalar(False, pa.bool_())
 
 
 class DirectRows:
@@ -154,9 +152,7 @@ def _taken(arrays: Sequence[pa.Array], codes: bytes) -> list[pa.Array]:
 def _envelope_array(kind: pa.DataType, count: int, column: Any) -> pa.Array:
     if isinstance(column, tuple):
         return _array(kind, count, column)
-    if column is not None:
-        return column
-    return pa.repeat(_FALSE, count) if kind == pa.bool_() else pa.nulls(count, kind)
+    return absent_array(kind, count) if column is None else column
 
 
 def _array(kind: pa.DataType, count: int, column: "Column") -> pa.Array:

@@ -23,8 +23,6 @@ def column_array(rows: EnvelopeRows, name: str) -> pa.Array:
     """Return the array of a column of complete rows."""
     kind, values = ENVELOPE_SCHEMA.field(name).type, rows.values[COLUMNS[name]]
     match name:
-        case "redelivered":
-            return pa.repeat(_FALSE, rows.count)
         case "headers":
             names, texts = pa.array(rows.header_names, pa.string()), pa.array(rows.header_texts, pa.string())
             return pa.MapArray.from_arrays(over(pa.int32(), rows.header_ends), names, texts, type=kind)
@@ -34,7 +32,12 @@ def column_array(rows: EnvelopeRows, name: str) -> pa.Array:
             members = (rows.topics, rows.qos, rows.retain)
             arrays = [pa.array(each, member.type) for each, member in zip(members, MQTT, strict=True)]
             return pa.StructArray.from_arrays(arrays, fields=list(MQTT), mask=arrays[0].is_null())
-    return pa.array(values, kind) if values else pa.nulls(rows.count, kind)
+    return pa.array(values, kind) if values else absent_array(kind, rows.count)
+
+
+def absent_array(kind: pa.DataType, count: int) -> pa.Array:
+    """Return the array of a column without values; the one column of truth values, ``redelivered``, is false then."""
+    return pa.repeat(_FALSE, count) if kind == pa.bool_() else pa.nulls(count, kind)
 
 
 def over(kind: pa.DataType, numbers: "array[Any] | memoryview") -> pa.Array:

@@ -1,6 +1,6 @@
 """The files of an archive in Iceberg tables, from their current snapshots."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ class IcebergFiles:
 
     def sources(self, vhost: str) -> Iterator[SourceTable]:
         """Yield the sources that have files, perhaps several times."""
-        for name, table in self._tables():
+        for name, table in self._tables(self._names()):
             for file in _files(table, _Equal("vhost", vhost)):
                 source = _source_in(table, file, is_trace=name == TRACE_TABLE)
                 if source is not None and source.vhost == vhost:
@@ -48,27 +48,26 @@ class IcebergFiles:
         """Return the files whose partition is the source, in the order of their URIs."""
         found = [
             _listed(opened, file)
-            for opened in self._tables_of(source, table)
+            for opened in self._tables_of(source, [table] if table else self._names())
             for file in _files_of(opened, source, _within(period))
         ]
         return sorted(found, key=lambda each: each.file)
 
     def columns(self, source: FiledSource, table: str) -> pa.Schema | None:
         """Return the columns of a table, ``None`` if it has no rows of the source."""
-        for opened in self._tables_of(source, table):
+        for opened in self._tables_of(source, [table]):
             if next(_files_of(opened, source, AlwaysTrue()), None) is not None:
                 return arrow_schema(opened.schema())
         return None
 
-    def _tables_of(self, source: FiledSource, name: str) -> Iterator[Table]:
-        """Yield the tables, or the one of this name, that may have rows of a source."""
-        for each, table in self._tables(name):
-            if (each == TRACE_TABLE) == (source.kind == TRACE):
-                yield table
+    def _tables_of(self, source: FiledSource, names: Iterable[str]) -> Iterator[Table]:
+        """Yield those of the named tables that may have rows of a source."""
+        named = (name for name in names if (name == TRACE_TABLE) == (source.kind == TRACE))
+        return (table for _, table in self._tables(named))
 
-    def _tables(self, only: str = "") -> Iterator[tuple[str, Table]]:
-        """Yield the tables, or the one of this name, with their names. Foreign ones in the namespace are left out."""
-        for name in [only] if only else self._names():
+    def _tables(self, names: Iterable[str]) -> Iterator[tuple[str, Table]]:
+        """Yield the tables of these names that exist. Foreign ones in the namespace are left out."""
+        for name in names:
             table = self._table(name)
             if table is None:
                 continue
@@ -115,9 +114,9 @@ def _files_of(table: Table, source: FiledSource, wanted: BooleanExpression) -> I
             yield file
 
 
-def _files(table: Table | None, wanted: BooleanExpression) -> Iterator[DataFile]:
+def _files(table: Table, wanted: BooleanExpression) -> Iterator[DataFile]:
     """Yield the files of a table that may have wanted rows."""
-    for task in () if table is None else table.scan(row_filter=wanted).plan_files():
+    for task in table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise StorageError(
                 f"rows of {task.file.file_path} were deleted by another program: compact the table first"
@@ -125,14 +124,13 @@ def _files(table: Table | None, wanted: BooleanExpression) -> Iterator[DataFile]
         yield task.file
 
 
-def _partition(table: Table | None, file: DataFile) -> dict[str, Any]:
+def _partition(table: Table, file: DataFile) -> dict[str, Any]:
     """Return the values of a file's partition by field."""
-    assert table is not None
     fields = table.metadata.specs()[file.spec_id].fields
     return {field.name: file.partition[position] for position, field in enumerate(fields)}
 
 
-def _source_in(table: Table | None, file: DataFile, *, is_trace: bool = False) -> FiledSource | None:
+def _source_in(table: Table, file: DataFile, *, is_trace: bool) -> FiledSource | None:
     """Return the source of all rows of a file; ``None`` if its partition does not have it."""
     values = _partition(table, file)
     names = ("vhost",) if is_trace else ("vhost", "source", "source_name")
@@ -141,9 +139,7 @@ def _source_in(table: Table | None, file: DataFile, *, is_trace: bool = False) -
     return FiledSource(values["vhost"], *((TRACE, "") if is_trace else (values["source"], values["source_name"])))
 
 
-def _listed(table: Table | None, file: DataFile) -> ListedFile:
-    assert table is not None
-
+def _listed(table: Table, file: DataFile) -> ListedFile:
     def bound(name: str, bounds: dict[int, bytes] | None) -> int | None:
         try:
             field = table.schema().find_field(name)

@@ -78,22 +78,18 @@ class ArchiveFiles:
 
         return self._ask({"do": "columns", **archive._asdict(), "table": table}).addCallback(answered)
 
-    def files(
-        self, archive: ArchiveName, since_ms: int, until_ms: int, after: str, table: str = ""
-    ) -> "Deferred[Fields]":
+    def files(self, archive: ArchiveName, since_ms: int, until_ms: int, after: str, table: str) -> "Deferred[Fields]":
         """Return files that may have messages between two times, after the file ``after``, with their proofs.
 
-        They are those of all tables, or of one.
+        They are those of one ``table``; of all tables if it is empty.
         """
 
         def listed(answer: EncodingResult) -> Fields:
             found = [{**each, "proof": self._proof(archive, each["file"])} for each in json.loads(answer.payload)]
             return {"files": found, "more": answer.head["more"]}
 
-        times = {"since_ms": since_ms, "until_ms": until_ms}
-        return self._ask({"do": "files", **archive._asdict(), **times, "after": after, "table": table}).addCallback(
-            listed
-        )
+        asked = {"do": "files", **archive._asdict(), "since_ms": since_ms, "until_ms": until_ms}
+        return self._ask({**asked, "after": after, "table": table}).addCallback(listed)
 
     def part(self, archive: ArchiveName, file: str, proof: str, extent: Extent) -> "Deferred[Download]":
         """Return bytes of a listed file, perhaps fewer than requested. :raises HttpError: without a valid proof."""

@@ -46,10 +46,6 @@ class Copies:
         """Return whether the log of a queue had a gap on a server."""
         return server in self._avoided[queue]
 
-    def shuns(self, queue: QueueId) -> Callable[[str], bool]:
-        """Return what tells whether the log of a queue had a gap on a server."""
-        return lambda server: self.is_avoided(queue, server)
-
     def avoid(self, queue: QueueId, server: str) -> None:
         """Note a gap in the log of a queue on a server; when there was one on each of them, begin anew."""
         if server:
@@ -65,10 +61,10 @@ class Copies:
         server = self._last_read.pop(queue, "")
         if server:
             self._avoided[queue].add(server)
-        state = await self._api.stream(stream)
         moved_s = self._moved_s.get(stream, -_MOVED_S)
         left_s = moved_s + _MOVED_S - self._reactor.seconds()
         if left_s > 0:
+            state = await self._api.stream(stream)
             if set(state.replicas) - {state.leader} - self._avoided[queue]:
                 return
             await pause(self._reactor, left_s)

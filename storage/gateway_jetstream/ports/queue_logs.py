@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -103,7 +104,7 @@ class JetStreamQueueLogs:
             accepts = await self._copies.wished(stream, claim.queue)
         except NatsError as error:
             raise Unanswered(str(error)) from None
-        shuns = self._copies.shuns(claim.queue)
+        shuns = partial(self._copies.is_avoided, claim.queue)
         reader = LogReader(
             self._api, self._reactor, stream, own, log, claim, take, accepts, shuns, after, gate or Gate()
         )
@@ -126,8 +127,8 @@ class JetStreamQueueLogs:
             follower,
             after,
             gate or Gate(),
-            shuns=copies.shuns(queue),
-            avoid=lambda server: copies.avoid(queue, server),
+            shuns=partial(copies.is_avoided, queue),
+            avoid=partial(copies.avoid, queue),
         )
 
     async def read_elsewhere(self, claim: Claim) -> None:
