@@ -21,10 +21,13 @@ class Servers(JetStreamApi):
     def __init__(self) -> None:
         self.leader = "a"
         self.moves = 0
+        #: Servers that are missing in answers, as a new leader may not know them yet.
+        self.unnamed: set[str] = set()
 
     async def stream(self, name: str, timeout_s: float | None = None) -> StreamState:
         config: Mapping[str, Any] = {}
-        return StreamState(config, 0, 0, 0, self.leader, tuple(each for each in _SERVERS if each != self.leader))
+        named = tuple(each for each in _SERVERS if each != self.leader and each not in self.unnamed)
+        return StreamState(config, 0, 0, 0, self.leader, named)
 
     async def step_down(self, stream: str, preferred: str = "", timeout_s: float | None = None) -> None:
         self.moves += 1
@@ -77,6 +80,16 @@ def test_the_leader_is_moved_again_if_only_its_copy_is_left() -> None:
     reading.clock.pump([1.0] * 6)
     assert moved.called
     assert (reading.servers.leader, reading.wished()) == ("c", {"b"})
+
+
+def test_a_copy_is_avoided_still_if_the_others_are_not_named() -> None:
+    reading = Reading()
+    reading.meet_gap("c")
+    reading.servers.unnamed = {"a"}
+    assert reading.wished() == {"a", "b", "c"}  # any, but "c" is still avoided
+    assert reading.copies.is_avoided(_QUEUE, "c")
+    reading.servers.unnamed = set()
+    assert reading.wished() == {"a"}
 
 
 def test_a_leader_that_another_queue_moved_meanwhile_stays() -> None:

@@ -26,13 +26,11 @@ _SILENCE_S: Final = 3 * HEARTBEAT_S
 #: The server forgets a consumer that has no subscriber, or makes no pull, for so long.
 _INACTIVE_S: Final = 30.0
 
-#: The pause before a consumer that could not be made is made again.
+#: The pause before a consumer that could not be made, or is on a server of no use, is made again, in seconds.
 _RETRY_S: Final = 0.25
 
-#: How often a server that is not wished for is refused; and how often, after that, one that is of no use, each time
-#: after a pause. Busy servers are thought to be offline for a while, and then all consumers are made on the same one.
+#: How often a server that is not wished for is refused before it is read from.
 _MOST_REFUSED: Final = 20
-_MOST_SHUNNED: Final = 40
 
 NS: Final = 1_000_000_000
 
@@ -43,8 +41,8 @@ class OrderedConsumer(ABC):
     It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
     new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
     whether a server should be read from; servers are drawn at random, so this is a wish. ``shuns`` tells whether a
-    server is of no use: it is read from only if there is no other one for ten seconds. While ``gate`` is closed, a
-    bounded number of bytes more comes.
+    server is of no use: it is never read from. Busy servers seem to be offline for a while, and then all consumers are
+    made on the same one, so another one is waited for. While ``gate`` is closed, a bounded number of bytes more comes.
     """
 
     def __init__(
@@ -147,12 +145,11 @@ class OrderedConsumer(ABC):
             self._report_current()
 
     def _is_refused(self, server: str) -> bool:
-        """Make another consumer if a server is not wished for and was not refused too often; return whether it is."""
+        """Make another consumer if a server is not wished for, or shunned; return whether one is made."""
         if not self._accepts(server) and self._refused < _MOST_REFUSED:
             self._refused += 1
             self._restart()
-        elif self._shuns(server) and self._refused < _MOST_REFUSED + _MOST_SHUNNED:
-            self._refused += 1
+        elif self._shuns(server):
             self._forget()
             self._restart_later()
         else:

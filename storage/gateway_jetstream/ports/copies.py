@@ -33,7 +33,7 @@ class Copies:
         state = await self._api.stream(stream)
         followers = set(state.replicas) - {state.leader}
         wished = followers - self._avoided[queue]
-        if not wished:  # there was a gap everywhere: begin anew
+        if not wished and len(followers) == REPLICAS - 1:  # all are named, and there was a gap everywhere: begin anew
             self._avoided.pop(queue, None)
             wished = followers
         return lambda server: not wished or server in wished
