@@ -21,7 +21,7 @@ class Servers(JetStreamApi):
     def __init__(self) -> None:
         self.leader = "a"
         self.moves = 0
-        #: Servers that are missing in answers, as a new leader may not know them yet.
+        #: Servers that are missing in answers: each that answers lists the others, also if it leads no more.
         self.unnamed: set[str] = set()
 
     async def stream(self, name: str, timeout_s: float | None = None) -> StreamState:

@@ -41,8 +41,8 @@ class OrderedConsumer(ABC):
     It uses consumers of JetStream without acknowledgements, one after the other: a new one after a gap, a silence or a
     new connection. ``start`` says where the first one begins, such as ``{"deliver_policy": "all"}``. ``accepts`` tells
     whether a server should be read from; servers are drawn at random, so this is a wish. ``shuns`` tells whether a
-    server is of no use: it is never read from. Busy servers seem to be offline for a while, and then all consumers are
-    made on the same one, so another one is waited for. While ``gate`` is closed, a bounded number of bytes more comes.
+    server is of no use: it is never read from, another one is waited for. While ``gate`` is closed, a bounded number of
+    bytes more comes.
     """
 
     def __init__(

@@ -29,11 +29,15 @@ class Copies:
         self._moved_s: dict[str, float] = {}
 
     async def wished(self, stream: str, queue: QueueId) -> Callable[[str], bool]:
-        """Return which servers the log of a queue should be read from."""
+        """Return which servers the log of a queue should be read from.
+
+        During an election a server that leads no more may answer: it names the new leader, and all servers but itself.
+        That is no reason to forget where gaps were.
+        """
         state = await self._api.stream(stream)
         followers = set(state.replicas) - {state.leader}
         wished = followers - self._avoided[queue]
-        if not wished and len(followers) == REPLICAS - 1:  # all are named, and there was a gap everywhere: begin anew
+        if not wished and len(followers) == REPLICAS - 1:  # there was a gap everywhere: begin anew
             self._avoided.pop(queue, None)
             wished = followers
         return lambda server: not wished or server in wished
