@@ -295,7 +295,7 @@ class Connection(Machine):
         elif packet_type == PacketType.AUTH:
             self.handshake.proceed(decode_auth(self.version, first & 0x0F, body))
         elif packet_type == PacketType.DISCONNECT:
-            self.close()
+            self.disconnected()
         else:
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
@@ -355,7 +355,8 @@ class Connection(Machine):
         packet = self.with_reason_string(text, lambda properties: self._closing_packet(reason, properties))
         if 0 < len(packet) <= self.max_packet_size:
             self.outbox.write(packet)
-        self.close()
+        self._leave()
+        self.driver.hang_up()
 
     def with_reason_string(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it (MQTT-3.1.2-29).
@@ -375,12 +376,15 @@ class Connection(Machine):
             return disconnect(self.version, reason, properties)
         return connack(self.version, False, reason, properties) if self.version else b""
 
-    def close(self) -> None:
-        """Close the transport and release everything the client held."""
+    def disconnected(self) -> None:
+        """Close the transport and release everything the client held: it has sent DISCONNECT."""
         if self.state is not State.CLOSED:
-            self.state = State.CLOSED
-            self._release_all()
-            self.driver.hang_up()
+            self._leave()
+            self.driver.close_both_sides()
+
+    def _leave(self) -> None:
+        self.state = State.CLOSED
+        self._release_all()
 
     def displaced(self) -> None:
         """End the connection because the same client connects again (MQTT-3.1.4-3)."""
