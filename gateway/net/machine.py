@@ -50,10 +50,6 @@ class Driver(Protocol):
         """Send the remaining output, then close the transport."""
         ...
 
-    def close_both_sides(self) -> None:
-        """Do as ``hang_up`` does, and await no close of the peer: it has said that it sends nothing more."""
-        ...
-
     def opened(self) -> None:
         """Report that the connection has opened its virtual host."""
         ...

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from twisted.internet.error import ConnectionDone, ConnectionLost
-from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
@@ -221,19 +220,6 @@ class PeerProtocol(Protocol):
         self.io.is_ending = True
         self.wake()
         self.io.outbox.wake()
-
-    def close_both_sides(self) -> None:
-        """Close both sides of the transport if nothing waits to be sent; otherwise hang up.
-
-        This saves the shutdown of the output, the event of the peer's close and a read of it. No frame can be lost: the
-        system resets the connection only if the peer has sent more, against its word.
-        """
-        transport: Any = self.transport
-        if isinstance(transport, PlainTransport) and not self.io.outbox.pieces and not transport.has_unsent:
-            self.io.stop_listening()
-            transport.end(CONNECTION_DONE)
-        else:
-            self.hang_up()
 
     def publishing(self) -> None:
         """Subject the connection to alarms and flow control; called at the client's first publish."""

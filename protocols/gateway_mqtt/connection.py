@@ -295,7 +295,7 @@ class Connection(Machine):
         elif packet_type == PacketType.AUTH:
             self.handshake.proceed(decode_auth(self.version, first & 0x0F, body))
         elif packet_type == PacketType.DISCONNECT:
-            self.disconnected()
+            self.close()
         else:
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
 
@@ -355,8 +355,7 @@ class Connection(Machine):
         packet = self.with_reason_string(text, lambda properties: self._closing_packet(reason, properties))
         if 0 < len(packet) <= self.max_packet_size:
             self.outbox.write(packet)
-        self._leave()
-        self.driver.hang_up()
+        self.close()
 
     def with_reason_string(self, text: str, write: Callable[[Properties], bytes]) -> bytes:
         """Return the packet that ``write`` builds, with a reason string if the client accepts it (MQTT-3.1.2-29).
@@ -376,15 +375,12 @@ class Connection(Machine):
             return disconnect(self.version, reason, properties)
         return connack(self.version, False, reason, properties) if self.version else b""
 
-    def disconnected(self) -> None:
-        """Close the transport and release everything the client held: it has sent DISCONNECT."""
+    def close(self) -> None:
+        """Close the transport and release everything the client held."""
         if self.state is not State.CLOSED:
-            self._leave()
-            self.driver.close_both_sides()
-
-    def _leave(self) -> None:
-        self.state = State.CLOSED
-        self._release_all()
+            self.state = State.CLOSED
+            self._release_all()
+            self.driver.hang_up()
 
     def displaced(self) -> None:
         """End the connection because the same client connects again (MQTT-3.1.4-3)."""

@@ -65,7 +65,7 @@ def _disconnect(conversation: Conversation, flags: int, body: bytes) -> None:
     packet = decode_disconnect(conversation.scope.version, flags, body)
     expiry_s = packet.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL)
     conversation.disconnect(expiry_s, keeps_will=packet.reason is not ReasonCode.SUCCESS)
-    conversation.scope.host.disconnected()
+    conversation.scope.host.close()
 
 
 RequestHandler: TypeAlias = Callable[[Conversation, int, bytes], None]

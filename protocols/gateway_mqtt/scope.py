@@ -49,8 +49,8 @@ class Host(Protocol):
         """Handle an AUTH of a client that has logged in (4.12.1)."""
         ...
 
-    def disconnected(self) -> None:
-        """Close the transport and release everything the client held: it has sent DISCONNECT."""
+    def close(self) -> None:
+        """Close the transport and release everything the client held."""
         ...
 
 

@@ -209,9 +209,6 @@ class PeerHarness(Generic[MachineT, FrameT]):
         self.io.is_ending = True
         self.io.outbox.wake()
 
-    def close_both_sides(self) -> None:
-        self.hang_up()
-
     def opened(self) -> None:
         self._gateway.broker.connections.entered(self)
 
