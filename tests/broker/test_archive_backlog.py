@@ -39,7 +39,7 @@ def test_only_publishers_into_a_full_archive_are_blocked(gateway: Gateway, conne
     for queue in ("kept", "free"):
         kept.queue_declare(queue, durable=True, arguments={"x-max-length": 10})
     kept.basic_publish("", "kept", BODY)
-    wait_until(lambda: worker_of(gateway), "no worker")
+    wait_until(lambda: archive(gateway)["filed_offset"], "the worker archives nothing")  # one that starts is replaced
     worker = worker_of(gateway)
     assert worker is not None
     os.kill(worker, signal.SIGSTOP)
