@@ -55,6 +55,10 @@ class Paging:
         """Hold the input of the connection at hand until all page-outs of later turns are done."""
         self._journal.deferred.hold()
 
+    def contain(self, call: Callable[[], None]) -> None:
+        """Call ``call``; a fault is reported, and not raised."""
+        self._journal.contain(call)
+
     def moved(self, count: int) -> None:
         """Count messages that were paged out or in, and charge them to the turn's budget."""
         self._journal.moved += count
@@ -64,11 +68,16 @@ class Paging:
         """Return a segment for these entries, whose contents no longer have to be in memory."""
         self.moved(len(entries))
         segment = PagedSegment()
-        for entry in entries:
-            content_id = entry.message.id if entry.is_durable else self._spilled(entry.message)
-            flags = (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)
-            size = len(entry.message.body)
-            segment.add(entry.position, content_id, entry.enqueued_at_ms, entry.deliveries, size, flags)
+        segment.extend(  # a column at a time: half the work of a message at a time
+            (
+                [entry.position for entry in entries],
+                [entry.message.id if entry.is_durable else self._spilled(entry.message) for entry in entries],
+                [entry.enqueued_at_ms for entry in entries],
+                [entry.deliveries for entry in entries],
+                [len(entry.message.body) for entry in entries],
+                bytes([_flags(entry) for entry in entries]),
+            )
+        )
         return segment
 
     def page_in(self, segment: PagedSegment) -> list[QueuedMessage]:
@@ -132,3 +141,7 @@ class Paging:
         except (GatewayError, LookupError, ValueError) as error:
             self._journal.set_aside(content_id, f"{type(error).__name__}: {error}")
             return None
+
+
+def _flags(entry: QueuedMessage) -> int:
+    return (DURABLE if entry.is_durable else 0) | (REDELIVERED if entry.is_redelivered else 0)

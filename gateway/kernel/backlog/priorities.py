@@ -62,6 +62,12 @@ class PriorityReady(Waiting):
         self.length += 1
         self.bytes += len(message.body)
 
+    def extend(self, entries: "list[QueuedMessage]", size: int) -> None:
+        """Add the newest messages of their priority, which is that of all of them."""
+        self.length += len(entries)
+        self.bytes += size
+        self._row(entries[0].message.header.priority).extend(entries, size)
+
     def popleft(self) -> "QueuedMessage":
         """Remove and return the oldest message of the highest priority. :raises IndexError: if there is none."""
         while self._filled:

@@ -9,6 +9,7 @@ are held separately and served first where their positions require it.
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -101,6 +102,21 @@ class Ready(WaitingRow):
             self._gathered += len(entry.message.body)
             if len(self._tail) >= self._segment_length or self._gathered >= SEGMENT_BYTES:
                 self._put_away_tail(self._paged)
+
+    def extend(self, entries: "list[QueuedMessage]", size: int) -> None:
+        """Add the newest messages, whose bodies have ``size`` bytes, as ``append`` does.
+
+        A fault while some are put away is contained: they stay in the tail, and that is tried again.
+        """
+        is_full = len(self._tail) + len(entries) >= self._segment_length or self._gathered + size >= SEGMENT_BYTES
+        if is_full or self._paged is None:
+            for entry in entries:
+                self._paging.contain(partial(self.append, entry))
+            return
+        self._tail += entries
+        self._gathered += size
+        self.length += len(entries)
+        self.bytes += size
 
     def popleft(self) -> "QueuedMessage":
         """Remove and return the oldest message. :raises IndexError: if there is none."""
@@ -371,14 +387,21 @@ class Ready(WaitingRow):
             self._put_away(paged)
 
     def _put_away(self, paged: PagedSegments) -> None:
-        tail, self._tail, self._gathered = self._tail, untracked([]), 0
-        if not paged:
-            if self._kept is None:
-                self._kept = BufferedRuns(self._reserve)
-            if self._kept.keep(tail):
-                self._paging.moved(len(tail))
-                return
-        paged.append(self._paging.page_out(tail))
+        """Put the tail away; it stays as it is if that fails."""
+        if not self._keep(paged):
+            paged.append(self._paging.page_out(self._tail))
+        self._tail, self._gathered = untracked([]), 0
+
+    def _keep(self, paged: PagedSegments) -> bool:
+        """Keep the tail in memory, if that is possible; return whether it is."""
+        if paged:
+            return False
+        if self._kept is None:
+            self._kept = BufferedRuns(self._reserve)
+        if not self._kept.keep(self._tail):
+            return False
+        self._paging.moved(len(self._tail))
+        return True
 
     def _defer_page_out(self) -> None:
         if self._is_deferred:

@@ -27,6 +27,10 @@ class Waiting:
         """Add the newest message."""
         raise NotImplementedError
 
+    def extend(self, entries: "list[QueuedMessage]", size: int) -> None:
+        """Add the newest messages, which have one header, and bodies of ``size`` bytes."""
+        raise NotImplementedError
+
     def popleft(self) -> "QueuedMessage":
         """Remove and return the next message. :raises IndexError: if there is none."""
         raise NotImplementedError

@@ -132,22 +132,25 @@ class Journal:
         self._enter(queue_id, entry, due_at_ms)
 
     def enqueued_run(self, queue_id: int, entries: "list[QueuedMessage]") -> None:
-        """Record that a durable queue took new messages, which do not expire and are in no other queue."""
-        if self._open_steps:
-            for entry in entries:
-                self.enqueued(queue_id, entry)
-            return
-        changes, message_id = self._changes, self._message_id
+        """Record that a durable queue took new messages, which do not expire and are in no other queue.
+
+        They belong to no open step, because no step is entered. A fault records none of them.
+        """
+        assert self.entered_step is None
+        changes: list[Change] = []
+        message_id, run_bytes = self._message_id, 0
         for entry in entries:
             message = entry.message
             size, message_id = len(message.body), message_id + 1
             message.id = message_id
-            self._turn_bytes += size
+            run_bytes += size
             changes.append(Stored(message))
             changes.append(
                 Enqueued(queue_id, entry.position, message_id, entry.enqueued_at_ms, 0, size, message.header.priority)
             )
+        self._changes += changes
         self._message_id = message_id
+        self._turn_bytes += run_bytes
 
     def requeued(self, queue_id: int, entry: "QueuedMessage", due_at_ms: int = 0) -> None:
         """Record that a message was requeued in a durable queue, so that its delivery count survives.

@@ -175,7 +175,10 @@ class Queue(QueueLike):
         return None
 
     def offer_run(self, messages: list[Message]) -> bool:
-        """Enqueue messages behind those that wait, so that none is for a consumer, unless a feature has to see each."""
+        """Enqueue messages behind those that wait, so that none is for a consumer, unless a feature has to see each.
+
+        A fault leaves either none of them enqueued, or all.
+        """
         header = messages[0].header
         if self._feature_dispatch.sees_arrivals or not self.ready.length or self.selecting is not None:
             return False
@@ -185,16 +188,17 @@ class Queue(QueueLike):
         position, now_ms = journal.position, journal.now_ms
         is_durable = bool(self.id) and (header.is_persistent or self.stores_all)
         entries = []
+        size = 0
         for message in messages:
             position += 1
+            size += len(message.body)
             entries.append(QueuedMessage(message, position, now_ms, is_durable))
-        journal.position = position
-        self.counters.publish += len(entries)
         if is_durable:
             journal.enqueued_run(self.id, entries)
             self.stored += len(entries)
-        for entry in entries:
-            self.ready.append(entry)
+        journal.position = position
+        self.counters.publish += len(entries)
+        self.ready.extend(entries, size)
         return True
 
     def _expect_expirations(self) -> None:

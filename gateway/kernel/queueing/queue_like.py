@@ -170,7 +170,7 @@ class QueueLike(ConsumedQueue):
     def offer_run(self, messages: list[Message]) -> bool:
         """Take in new messages with one header, which have no other queue, if none needs more than a place.
 
-        Return ``False``, and take none, if each one is to be offered by itself.
+        Return ``False``, and take none, if each one is to be offered by itself. If it raises, it has taken none.
         """
         return False
 

@@ -29,10 +29,13 @@ class RunPublishing:
         neither an interceptor, a tracer, an archive, a consumer nor a feature of the queue has to see them.
         """
         route = self._known_route(messages[0])
-        if route is None or not route.queues[0].offer_run(messages):
+        if route is None:
+            return False
+        sizes = [len(message.body) for message in messages]
+        if not route.queues[0].offer_run(messages):
             return False
         route.count += len(messages)
-        self._vhost.traffic.published_by(self._origin.protocol).count_all([len(message.body) for message in messages])
+        self._vhost.traffic.published_by(self._origin.protocol).count_all(sizes)
         return True
 
     def _known_route(self, message: "Message") -> "Route | None":

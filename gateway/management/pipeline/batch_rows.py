@@ -76,7 +76,7 @@ class BatchRows:
                         yield from self._publish_wide(found, message)
                     else:
                         self._publish(found, message)
-        except Held:
+        except Exception:  # it is tried again, but not with what is published
             self._advance()
             raise
         self._part, self._row = self._part + 1, 0

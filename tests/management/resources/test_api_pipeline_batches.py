@@ -3,6 +3,8 @@
 import json
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -10,8 +12,11 @@ from typing import Any
 import pytest
 
 from gateway.kernel.alarms import Resource
+from gateway.kernel.backlog.ready import Ready
 from gateway.kernel.journal.changes import Enqueued, Put
+from gateway.kernel.journal.journal import Journal
 from gateway.kernel.journal.records.batches import BatchPositionRecord, BatchRecord
+from gateway.kernel.vhosts.run_publishing import RunPublishing
 from gateway.management.pipeline.staging import Staging
 from gateway.testing.clock import FakeClock
 from tests.management.console import Console, is_complete, parsed
@@ -416,6 +421,53 @@ def test_an_alarm_holds_a_batch(console: Console) -> None:
     assert (held["state"], held["reason"]) == ("held", "publishers are blocked: low on memory")
     console.gateway.broker.alarms.set(Resource.MEMORY, False, "")
     assert finish(console, transport) == (200, PUBLISHED)
+
+
+class FailingOnce:
+    """A method that raises an exception in its n-th call."""
+
+    def __init__(self, function: Callable[..., Any], number: int) -> None:
+        self.function = function
+        self.left = number
+
+    def __get__(self, instance: object, owner: object = None) -> Callable[..., Any]:
+        return partial(self, instance)
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            raise RuntimeError("a fault")
+        return self.function(*arguments)
+
+
+FAULTS = {
+    "before a run": (RunPublishing, "publish"),
+    "before the records of a run": (Journal, "enqueued_run"),
+    "after the records of a run, while the queue takes it": (Ready, "_put_away"),
+}
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_while_runs_are_published_repeats_no_row(
+    console: Console, monkeypatch: pytest.MonkeyPatch, fault: str, number: int, is_killed: bool
+) -> None:
+    """The batch goes on behind the rows that are published, those of the same turn too."""
+    owner, name = FAULTS[fault]
+    failing = FailingOnce(getattr(owner, name), number)
+    monkeypatch.setattr(owner, name, failing)
+    ready = console.gateway.vhost.queue("orders").ready  # type: ignore[union-attr]
+    ready._resident = ready._segment_length = 100  # what is more is put away
+    stage_all(console)
+    begin(console, batch())
+    for _ in range(20):
+        step(console)
+    assert failing.left <= 0
+    if is_killed:
+        console = after_kill(console)
+    run_out(console)
+    assert bodies(console) == BODIES
 
 
 def test_an_operator_may_end_a_held_batch(console: Console) -> None:
