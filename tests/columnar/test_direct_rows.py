@@ -115,8 +115,15 @@ def test_a_batch_that_cannot_be_read_directly_does_not_stop_the_next() -> None:
 
 
 def test_chunks_that_are_not_consecutive_are_read_one_by_one() -> None:
-    one, other = chunk([message(), message()], first=5), chunk([message()], first=6)
-    assert [each.batch.num_rows for each in require_equal(one + other)] == [3]
+    one, other = chunk([message(), message()], first=5), chunk([message()], first=9)
+    pieces = require_equal(one + other)
+    assert [each.batch["offset"].to_pylist() for each in pieces] == [[5, 6], [9]]
+
+
+@pytest.mark.parametrize("at_ms", [0, NOON_MS])
+def test_the_first_row_has_its_own_offset_on_the_first_day_of_all_too(at_ms: int) -> None:
+    pieces = require_equal(chunk([message(), message()], first=7, at_ms=at_ms))
+    assert [each.batch["offset"].to_pylist() for each in pieces] == [[7, 8]]
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 17])

@@ -22,6 +22,9 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 #: The end of the year 9999; no message is later, so a larger number is damage.
 _LATEST_MS: Final = 253_402_300_799_999
 
+#: The day of rows before the first one: it begins a batch, although a clock that was never set says 1970.
+_NO_DAY: Final = -1
+
 
 class Rows:
     """Consecutive rows of one day. ``codes`` holds the index of each row's envelope in ``envelopes``.
@@ -64,19 +67,21 @@ class Rows:
 
 
 def rows_between(chunks: Iterable[bytes], first: int, end: int, position: int = 0) -> Iterator[Rows]:
-    """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches.
+    """Yield the rows from ``first`` to before ``end`` in these chunks of a stream, in batches of consecutive offsets.
 
     :param position: where the first chunk to read begins in each of the data.
 
     :raises StorageError: if a chunk or a content is damaged, or a newer gateway wrote it.
     """
-    rows = Rows(first, 0)
+    rows = Rows(first, _NO_DAY)
     for data in chunks:
         for offset, timestamp_ms, _, content in entries(data, first, position):
             if offset >= end:
                 break
-            if rows.room <= 0 or len(rows.bodies) >= MOST_ROWS or timestamp_ms // DAY_MS != rows.day:
-                if rows.bodies:
+            count = len(rows.bodies)
+            is_next = timestamp_ms // DAY_MS == rows.day and offset == rows.first + count
+            if not is_next or count >= MOST_ROWS or rows.room <= 0:
+                if count:
                     yield rows
                 rows = Rows(offset, timestamp_ms // DAY_MS)
             rows.add(timestamp_ms, content)
