@@ -5,6 +5,7 @@ it. Spark does not pass artifacts on to the processes that follow a stream, so t
 by the server and read here, so both sides share a file system, as on any cluster.
 """
 
+import os
 import tempfile
 import threading
 import zipfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyspark
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql import SparkSession
 
 from gateway_spark.errors import OptionError, PipelineError
@@ -25,7 +26,7 @@ SCHEME: Final = "sc://"
 PORT: Final = 15_002
 
 #: Repetitions of a request that the server does not answer, and the longest pause between two: 25 seconds in all. Spark
-#: tries for ten minutes, also if the server does not speak TLS.
+#: tries for ten minutes.
 _RETRIES: Final = 6
 _LONGEST_BACKOFF_MS: Final = 10_000
 
@@ -38,15 +39,40 @@ def is_remote(master: str | None) -> bool:
     return master is not None and master.startswith(SCHEME)
 
 
-def remote_session(application: str, url: str, common: Mapping[str, str], settings: Mapping[str, str]) -> SparkSession:
+def answers_grpc(url: str, timeout_s: float) -> bool:
+    """Return whether a server completes the handshakes of gRPC at ``url``, which may have parameters.
+
+    What speaks another protocol accepts connections, too, and a session would repeat its first request for minutes.
+
+    :raises OptionError: for parameters that are not ``name=value``.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it prints each handshake that fails
+    grpc: Any = import_module("grpc")
+    builder: Any = import_module("pyspark.sql.connect.client").DefaultChannelBuilder
+    try:
+        channel = builder(url).toChannel()
+    except PySparkValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise OptionError(f"option '--master': {reason}") from None
+    try:
+        grpc.channel_ready_future(channel).result(timeout_s)
+    except grpc.FutureTimeoutError:
+        return False
+    finally:
+        channel.close()
+    return True
+
+
+def remote_session(url: str, common: Mapping[str, str], settings: Mapping[str, str]) -> SparkSession:
     """Connect to a server; return the session, with our source registered.
 
-    ``common`` are settings for every session, of which a server takes those that can change while it runs.
+    The name of the application is that of the server. ``common`` are settings for every session, of which a server
+    takes those that can change while it runs.
 
     :raises PipelineError: if it has another version of Spark.
     :raises OptionError: for one of ``settings`` that the server does not take.
     """
-    session = SparkSession.builder.appName(application).remote(url).getOrCreate()
+    session = SparkSession.builder.remote(url).getOrCreate()  # without further options it sends no request yet
     policy: Any = import_module("pyspark.sql.connect.client.retries").DefaultPolicy
     session.client.set_retry_policies([policy(max_retries=_RETRIES, max_backoff=_LONGEST_BACKOFF_MS)])
     require_version(session.version)

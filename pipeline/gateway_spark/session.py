@@ -59,7 +59,7 @@ def session(application: str, master: str | None = None, settings: Mapping[str, 
     """
     if master is not None and is_remote(master):
         _share_python()
-        return remote_session(application, master, COMMON, settings or {})
+        return remote_session(master, COMMON, settings or {})
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     chosen = master or (None if submitted else DEFAULT_MASTER)
     builder = SparkSession.builder.appName(application)

@@ -15,6 +15,15 @@ def test_a_long_step_writes_a_line_at_each_interval() -> None:
     assert out.getvalue().splitlines() == ["    0.0 s  ... Spark is starting", "    0.0 s  ... 3 of 9 tasks done"]
 
 
+def test_a_reminder_is_written_after_seconds_without_a_line() -> None:
+    out = io.StringIO()
+    times = iter([0.0, 4.0, 5.0, 5.0, 5.0, 9.0, 10.0, 10.0, 10.0])  # a line asks for the time twice
+    progress = ProgressPrinter(out, lambda: next(times))
+    for _ in range(4):
+        progress.remind("busy")
+    assert out.getvalue().splitlines() == ["    5.0 s  ... busy", "   10.0 s  ... busy"]
+
+
 def test_a_short_step_writes_nothing() -> None:
     out = io.StringIO()
     with ProgressPrinter(out).waiting(lambda: "busy"):

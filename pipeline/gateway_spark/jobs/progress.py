@@ -20,6 +20,7 @@ class ProgressPrinter:
         self._out = out if out is not None else sys.stdout
         self._clock = clock
         self._begun = clock()
+        self._said = self._begun
         self._warned: set[str] = set()
 
     @property
@@ -29,7 +30,13 @@ class ProgressPrinter:
 
     def say(self, line: str) -> None:
         """Write a line."""
+        self._said = self._clock()
         print(f"{self.seconds:7.1f} s  {line}", file=self._out, flush=True)
+
+    def remind(self, state: str) -> None:
+        """Write the state of a step that takes long, unless a line was written during the last seconds."""
+        if self._clock() - self._said >= INTERVAL_S:
+            self.say(f"... {state}")
 
     @contextmanager
     def waiting(self, describe: Callable[[], str], wait: Wait | None = None) -> Iterator[None]:

@@ -4,6 +4,7 @@ import logging
 import re
 import sys
 import time
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ _SECRET: Final = frozenset({"password_file", "password_env", "option", "conf"})
 def main(job: Job, arguments: Sequence[str] | None = None, pause: Callable[[float], None] = time.sleep) -> int:
     """Run a job by a command line, by default that of the process; return the exit code."""
     options = parser_of(job).parse_args(arguments)
+    warnings.filterwarnings("ignore", "WARN WindowExpression")  # Spark Connect's; a replay has one order
     for name in SPARKS_LOGGERS:  # their errors are printed below in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -95,6 +97,9 @@ def run_job(job: Job, options: Namespace, pause: Callable[[float], None] = time.
     progress = ProgressPrinter()
     with progress.waiting(lambda: awaited(options)):
         _check(job, options, outputs)
+    if options.master is not None:
+        with progress.waiting(lambda: f"waiting for an answer of {shown(options.master)}"):
+            require_master(options.master)
     progress.say(f"{job.name}: starting Spark")
     with progress.waiting(lambda: "Spark is starting"):
         spark = session(f"gateway {job.name}", options.master, settings)
@@ -156,8 +161,6 @@ def _check(job: Job, options: Namespace, outputs: Outputs) -> None:
     job.check(options, outputs)
     if job.reads is not Reads.FILES:
         check(options, job.reads)
-    if options.master is not None:
-        require_master(options.master)
 
 
 def _settings(conf: Sequence[str]) -> dict[str, str]:

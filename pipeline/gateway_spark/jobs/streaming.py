@@ -91,6 +91,8 @@ def run_query(
             while not interruption.is_asked and not is_over() and not query.awaitTermination(LOOK_S):
                 if _look(query, counts, progress):
                     after_batch()
+                if (status := query.status)["isTriggerActive"]:  # Spark Connect reports no tasks of queries
+                    progress.remind(status["message"])
             _end_batch(query)
             _look(query, counts, progress)
         finally:
@@ -115,7 +117,13 @@ def _look(query: StreamingQuery, counts: BatchCounts, progress: ProgressPrinter)
     for batch in query.recentProgress:
         is_new = counts.see(batch)
         is_further = is_further or is_new
-        if is_new and batch["numInputRows"]:
-            rate = batch.get("processedRowsPerSecond") or 0.0
-            progress.say(f"batch {batch['batchId']}: {batch['numInputRows']} messages, {rate:,.0f} a second")
+        rows = _sum_of_sources(batch, "numInputRows")
+        if is_new and rows:
+            rate = _sum_of_sources(batch, "processedRowsPerSecond")
+            progress.say(f"batch {batch['batchId']}: {rows:.0f} messages, {rate:,.0f} a second")
     return is_further
+
+
+def _sum_of_sources(batch: "StreamingQueryProgress", name: str) -> float:
+    """Return a figure of a batch; with Spark Connect only its sources have them."""
+    return sum(source.get(name) or 0 for source in batch["sources"])

@@ -1,23 +1,37 @@
 """A server of Spark Connect as the master: mistakes that need no server."""
 
+import socket
 from contextlib import suppress
 
 import pyspark
 import pytest
 
-from gateway_spark import prerequisites
+from gateway_spark import masters, prerequisites
 from gateway_spark.__main__ import main
 from gateway_spark.choices import shown
 from gateway_spark.errors import OptionError, PipelineError, Unreachable
 from gateway_spark.masters import require_master
 from gateway_spark.remote import require_version
-from tests.ports import free_port
+from tests.ports import HOST, free_port
 
 
 def test_an_absent_server_is_named_without_its_token() -> None:
     port = free_port()
     with pytest.raises(Unreachable, match=f"^no Spark Connect server answers at sc://127.0.0.1:{port}$"):
         require_master(f"sc://127.0.0.1:{port}/;token=secret")
+
+
+def test_what_speaks_another_protocol_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masters, "HANDSHAKE_S", 0.5)
+    with socket.create_server((HOST, 0)) as silent:
+        url = f"sc://{HOST}:{silent.getsockname()[1]}"
+        with pytest.raises(Unreachable, match=f"^what answers at {url} is no Spark Connect server, or only one side"):
+            require_master(f"{url}/;token=secret")
+
+
+def test_a_parameter_without_a_value_is_refused() -> None:
+    with socket.create_server((HOST, 0)) as silent, pytest.raises(OptionError, match=r"'--master'.* Parameter 'foo'"):
+        require_master(f"sc://{HOST}:{silent.getsockname()[1]}/;foo")
 
 
 @pytest.mark.parametrize("url", ["sc://", "sc://a b", "sc://host:port", "sc://host:1/path"])

@@ -132,6 +132,7 @@ def test_a_stream_continues_at_its_checkpoint(gateway: Gateway, installed: str, 
         publish(gateway, "followed", 0 if end == 10 else 10, end)
         done = run("rollup", installed, *rollup(gateway, "followed", *places))
         assert done.returncode == 0, done.stdout + done.stderr
+        assert f": {10 if end == 10 else 14} messages, " in done.stdout, done.stdout
         assert sum(windows(tmp_path / "out")["messages"]) == end
     status = subprocess.run(
         [sys.executable, "-m", "gateway_spark", "status", str(tmp_path / "checkpoint"), "--url", url_of(gateway)],
