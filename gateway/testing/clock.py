@@ -48,6 +48,10 @@ class FakeClock:
             timer.ring()
         self._now_s = end_s
 
+    def set_back(self, seconds: float) -> None:
+        """Set the wall clock back, as an operator or the time service does; timers are not affected."""
+        self._beginning_ms -= round(seconds * 1000)
+
 
 class FakeTimer:
     """A scheduled call of a ``FakeClock``."""

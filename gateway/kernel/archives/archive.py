@@ -133,10 +133,10 @@ class Archive:
     def schedule_seal(self) -> None:
         """Schedule the sealing of the active segment."""
         self.cancel()
-        active = self.log.segments[-1]
+        active, now_ms = self.log.segments[-1], self._owner.now_ms
         if active.first < active.end:
-            delay_ms = max(0, self._due_ms(active) - self._owner.now_ms)
-            self._timer = self._owner.clock.call_later(delay_ms / 1000, self._aged)
+            delay_ms = self._due_ms(active) - max(now_ms, active.first_ms)  # later than now: the clock was set back
+            self._timer = self._owner.clock.call_later(max(0, delay_ms) / 1000, self._aged)
 
     def cancel(self) -> None:
         """Cancel the timer."""
@@ -152,8 +152,8 @@ class Archive:
     def _aged(self) -> None:
         """Seal the active segment if it is due; it may have been started after the timer was set."""
         self._timer = None
-        active = self.log.segments[-1]
-        if active.first < active.end and self._due_ms(active) <= self._owner.now_ms:
+        active, now_ms = self.log.segments[-1], self._owner.now_ms
+        if active.first < active.end and (self._due_ms(active) <= now_ms or active.first_ms > now_ms):
             self.log.seal()
         self.schedule_seal()
 

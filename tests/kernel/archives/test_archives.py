@@ -225,6 +225,23 @@ def test_a_segment_is_sealed_when_it_is_old_enough_and_not_before(rig: ArchiveRi
     assert len(rig.sealed) == 1  # no message was published since
 
 
+def test_a_segment_is_sealed_at_its_age_after_the_clock_was_set_back(rig: ArchiveRig) -> None:
+    rig.put_policy(policy("^q$", "queues"))
+    queue(rig)
+    rig.publish(b"one")
+    rig.broker.commit()
+    rig.broker.clock.set_back(1000 * DAY_S)
+    for count in (1, 2):
+        rig.broker.advance(300)
+        rig.broker.commit()
+        assert len(rig.sealed) == count
+        rig.publish(b"of the past")  # stamped with the time of the message before
+        rig.broker.commit()
+        rig.broker.advance(299)
+        rig.broker.commit()
+        assert len(rig.sealed) == count
+
+
 def test_a_segment_ends_with_its_day(rig: ArchiveRig) -> None:
     clock = rig.broker.clock
     rig.put_policy(policy("^q$", "queues"))

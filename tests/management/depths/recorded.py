@@ -15,18 +15,11 @@ Depths = Mapping[str, tuple[int, int]]
 """Ready and unacknowledged messages by queue."""
 
 
-class SetClock(FakeClock):
-    """A clock whose wall time can be set back, as by an operator."""
-
-    def set_back(self, seconds: int) -> None:
-        self._beginning_ms -= seconds * 1000
-
-
 class RecordedBroker:
     """Its ``peer`` is a client, ``console`` its API. Starting another one on the same ``store`` restarts it."""
 
-    def __init__(self, directory: Path, store: MemoryStore | None = None, clock: SetClock | None = None) -> None:
-        self.clock = clock or SetClock()
+    def __init__(self, directory: Path, store: MemoryStore | None = None, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
         self.gateway = Gateway(store=store, clock=self.clock)
         self.console = Console(self.gateway, depths=directory)
         self.peer = self.gateway.connect()
