@@ -95,9 +95,9 @@ test-cluster: tests/interop/.tools
 endif
 test-cluster: export GATEWAY_TEST_CLUSTER_ROUNDS := $(ROUNDS)
 
-# The oldest supported Spark. It precedes the one of $(VENV) on Python's path.
+# The oldest supported Spark. It precedes the one of $(VENV) on Python's path; a test of interop runs it beside the other.
 OLDEST_SPARK := tests/pipeline/versions/constraints.txt
-test-oldest: $(VENV)/.oldest-spark
+test-oldest test-interop: $(VENV)/.oldest-spark
 test-oldest: export PYTHONPATH := $(CURDIR)/$(VENV)/oldest-spark
 
 $(GROUPS_WITH_TOOLS:%=test-%): tests/interop/.tools

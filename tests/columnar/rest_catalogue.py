@@ -112,8 +112,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return _loaded(
                     self.catalogue.register_table((namespace, request["name"]), request["metadata-location"])
                 )
-            case ["namespaces", _, "tables", _]:
-                return self._committed(CommitTableRequest.model_validate_json(body))
+            case ["namespaces", _, "tables", _, "metrics"]:
+                return None
+            case ["namespaces", namespace, "tables", name]:
+                identifier = {"namespace": [namespace], "name": name}  # a body need not have it
+                request = {"identifier": identifier, **_decoded(body)}
+                return self._committed(CommitTableRequest.model_validate(request))
         raise AssertionError(self.path)
 
     def _created(self, namespace: str, request: CreateTableRequest) -> Any:
