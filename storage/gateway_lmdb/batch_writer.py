@@ -18,7 +18,7 @@ from gateway_lmdb.stream_writer import StreamWriter
 
 T = TypeVar("T")
 
-#: Records that are deleted in one burst: as many as the kernel's thread reads in one, which waits meanwhile.
+#: Records that are encoded at a time, and deleted in one burst: as many as the kernel's thread reads in one.
 _BURST: Final = 128
 
 
@@ -80,8 +80,10 @@ class BatchWriter:
             rising = sorted(batch.puts)
             old = bisect_right(rising, batch.written) if self._rises else len(rising)
             records = batch.puts
-            cursor.putmulti(_encoded(rising[:old], records, encode))
-            cursor.putmulti(_encoded(rising[old:], records, encode), append=True)
+            for first in range(0, old, _BURST):
+                cursor.putmulti(_encoded(rising[first : min(old, first + _BURST)], records, encode))
+            for first in range(old, len(rising), _BURST):
+                cursor.putmulti(_encoded(rising[first : first + _BURST], records, encode), append=True)
 
     def _delete(self, cursor: lmdb.Cursor, numbers: list[int]) -> None:
         """Delete the records with rising numbers, as one burst."""
@@ -103,6 +105,6 @@ def _encoded_entities(keys: list[bytes], entities: dict[bytes, Put | None]) -> I
         yield key, put.record or encode_entity(put.entity)
 
 
-def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """Encode one record at a time, so that a batch is not in memory twice and other threads can run in between."""
-    return ((pack_number(number), encode(records[number])) for number in numbers)
+def _encoded(numbers: list[int], records: dict[int, T], encode: Callable[[T], bytes]) -> list[tuple[bytes, bytes]]:
+    """Encode some records, so that a batch is not in memory twice; one at a time is slower."""
+    return [(pack_number(number), encode(records[number])) for number in numbers]

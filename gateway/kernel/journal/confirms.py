@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.kernel.budget import PendingWork
+    from gateway.kernel.journal.changes import Lsn
     from gateway.kernel.journal.journal import Journal
 
 
@@ -89,8 +90,7 @@ class Confirms:
         lsn = self._journal.pending_lsn
         # a message dead-lettered on arrival is confirmed once its dead letter is durable
         if self._is_stored or self._waiting or self._journal.indirect_lsn == lsn:
-            self._waiting.append((lsn, published))
-            self._journal.when_durable(lsn, self._release)
+            self._wait(lsn, published)
         else:
             self._answer_up_to(published)
         self._is_stored = False
@@ -111,8 +111,12 @@ class Confirms:
         first, self._pending = self._pending, 0
         if self._published < first or self._published <= self._answered:
             return  # there is none, or the store has failed, or the publisher has disconnected
-        lsn = self._journal.pending_lsn
-        self._waiting.append((lsn, self._published))
+        self._wait(self._journal.pending_lsn, self._published)
+
+    def _wait(self, lsn: "Lsn", number: int) -> None:
+        """Confirm up to a message once a log position is durable."""
+        self._journal.confirm_lsn = lsn
+        self._waiting.append((lsn, number))
         self._journal.when_durable(lsn, self._release)
 
     def fail(self) -> None:

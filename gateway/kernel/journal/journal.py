@@ -53,7 +53,8 @@ class Journal:
     ``position`` is the last position given to a message: all queues share the counter, and so one order.
     ``formats`` decodes the headers of stored messages by format name; ``reader`` decodes whole messages.
     ``indirect_lsn`` is the log position of the last turn that stored something for a publish other than its message: a
-    dead letter, a message in a stream, a trace event. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
+    dead letter, a message in a stream, a trace event. ``confirm_lsn`` is the last one that a confirm waits for, or has
+    waited for. ``turn_ms`` is the cached ``now_ms`` of this turn, or 0.
     ``budget`` is the rest of the turn's time. ``turn_position`` is ``position`` at the start of the turn; ``moved``
     counts the messages paged out or in during the turn, ``lettered`` the offers of dead letters to queues. ``deferred``
     runs calls in later turns. ``disk_backlog`` has what waits for the disk. ``on_fault`` is called with exceptions of
@@ -90,6 +91,7 @@ class Journal:
         self.on_fault: Callable[[Exception], None] | None = None
         self.on_set_aside: Callable[[SetAside], None] = lambda aside: None
         self.indirect_lsn = Lsn(0)
+        self.confirm_lsn = Lsn(0)
         self.lsn = Lsn(1)
         self.watermark = Lsn(0)
 

@@ -98,6 +98,9 @@ class ContentWriter:
     def __init__(self) -> None:
         self._envelopes: dict[tuple[str, str, str, bytes], bytes] = {}
         self._names: EnvelopeNames | None = None  # those of the last message that was not in the cache
+        self._last = b""  # the last envelope, and what it was made of: messages of a run have the same objects
+        self._header: Header | None = None
+        self._exchange = self._routing_key = ""
 
     def encode(self, message: Message) -> bytes:
         """Return the record of a message's content."""
@@ -105,6 +108,14 @@ class ContentWriter:
 
     def envelope(self, message: Message) -> bytes:
         """Return everything before the body in the record of a message's content."""
+        header = message.header
+        if header is self._header and message.routing_key is self._routing_key and message.exchange is self._exchange:
+            return self._last
+        self._last = self._envelope(message)
+        self._header, self._exchange, self._routing_key = header, message.exchange, message.routing_key
+        return self._last
+
+    def _envelope(self, message: Message) -> bytes:
         header = message.header
         identity = (message.exchange, message.routing_key, header.format.name, header.stored_raw)
         envelope = self._envelopes.get(identity)

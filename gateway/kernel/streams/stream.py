@@ -204,6 +204,13 @@ class Stream(QueueLike):
         self.log.append(message)
         return None
 
+    def offer_run(self, messages: list[Message]) -> bool:
+        """Append messages, unless a feature has to see each, or a segment ends among them."""
+        if self._feature_dispatch.accepting or not self.log.append_whole(messages):
+            return False
+        self.counters.publish += len(messages)
+        return True
+
     def _appended(self, run: "AppendRun") -> None:
         """Tell the features the offsets of the messages of a step."""
         if any(feature.needs_position for feature in self._feature_dispatch.accepting):

@@ -129,6 +129,20 @@ class StreamLog:
         if self._active_bytes >= self.segment_size:
             self.seal()
 
+    def append_whole(self, messages: "list[Message]") -> bool:
+        """Append messages at once; return ``False``, and append none, if the segment ends among them.
+
+        A fault appends none of them.
+        """
+        run = AppendRun(self.id, self._bloom, self._append_run)
+        for message in messages:
+            run.add(message)
+        (part, *others) = run.parts
+        if others or self._active_bytes + part.size >= self.segment_size or self._journal.entered_step is not None:
+            return False
+        self._append_part(part)
+        return True
+
     def _run_of(self, step: "OpenStep") -> AppendRun:
         """Return the messages of a step for this log."""
         run = step.appends.get(self.id)

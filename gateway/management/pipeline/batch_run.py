@@ -4,7 +4,6 @@ The record is the one moment at which the batch is committed: before it nothing 
 be. What prevents a row from being published then *holds* the batch, with a reason; it continues once that is over.
 """
 
-from collections import deque
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -29,6 +28,7 @@ from gateway.management.pipeline.row_checks import RowChecks
 from gateway.management.pipeline.rows import RowReader
 from gateway.management.pipeline.staged_files import PartUnusable
 from gateway.management.pipeline.staging import Staging
+from gateway.management.pipeline.unwritten import Unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,6 @@ _log: Final = StructuredLog("pipeline")
 
 #: The time between two checks whether a held batch may continue, in seconds.
 HELD_S: Final = 0.5
-
-
-#: Slices of one batch that wait for the disk: up to a megabyte.
-_MOST_UNWRITTEN: Final = 4
 
 
 class RunState(Enum):
@@ -83,7 +79,6 @@ class BatchRun:
         self._producer_memory_ms = producer_memory_ms
         self._origin = Origin(f"pipeline batch {staged.name}", 0, staged.user, "HTTP")
         self._check: BatchCheck | None = None
-        self._unwritten: deque[int] = deque()  # the log positions of the last slices
         self._readings: dict[PartPlace, Deferred[bytes]] = {}  # those that have begun before they are needed
         self.staged = staged
         self.name = staged.name
@@ -164,13 +159,14 @@ class BatchRun:
         """Return the steps that publish the rest of a committed batch; those of a removed one end early."""
         assert self.batch is not None
         rows = BatchRows(self._vhost, self._broker.journal, self.batch, self.staged, self._origin)
+        unwritten = Unwritten(self._broker.journal)
         places = self.staged.places()
         for published in islice(places, self.batch.position.part):  # a crash may have left their files
             self._staging.discard_part(*published)
             yield None
         try:
             for place, following in with_following(places):
-                yield from self._publish_part(rows, place, following)
+                yield from self._publish_part(rows, unwritten, place, following)
                 self._discard_when_durable(place)
         except BatchStopped:
             return
@@ -180,13 +176,15 @@ class BatchRun:
         self._finish()
         yield None
 
-    def _publish_part(self, rows: BatchRows, place: PartPlace, following: PartPlace | None) -> Steps[None]:
+    def _publish_part(
+        self, rows: BatchRows, unwritten: Unwritten, place: PartPlace, following: PartPlace | None
+    ) -> Steps[None]:
         """Return the steps that publish the rest of a part, which is read again after each hold."""
         while True:
             try:
                 content = yield from self._content(place, following)
                 for _ in rows.steps(RowReader(self.staged.defaults).runs(content, rows.skipped)):
-                    yield self._written()
+                    yield unwritten.add()
                     self._require_present()
                     while reason := self._obstacle():
                         yield from self._hold(reason)
@@ -216,16 +214,6 @@ class BatchRun:
         if self._origin.connection in self._broker.archive_context.blocked_publishers:
             return "an archive that it publishes to is full"
         return ""
-
-    def _written(self) -> "Deferred[None] | None":
-        """Return a deferred of the disk, if many slices wait for it: other clients' confirms wait behind them."""
-        journal = self._broker.journal
-        self._unwritten.append(journal.lsn)
-        if len(self._unwritten) <= _MOST_UNWRITTEN or (lsn := self._unwritten.popleft()) <= journal.watermark:
-            return None
-        written: Deferred[None] = Deferred()
-        journal.when_durable(lsn, partial(written.callback, None))
-        return written
 
     def _hold(self, reason: str) -> Steps[None]:
         """Return the steps of a pause, after which the batch tries again."""

@@ -29,7 +29,7 @@ _PERSISTENT: Final = 2
 
 _MAX_HEADS: Final = 10_000
 
-#: Rows, and bytes of bodies, of one run: a millisecond or two of publishing.
+#: Rows, and bytes of bodies, of one run: at most a millisecond of publishing.
 MOST_ROWS: Final = 128
 MOST_BYTES: Final = 256 * 1024
 

@@ -8,6 +8,9 @@ import pytest
 from gateway.kernel.journal.changes import Appended, Change, Changes, Lsn, Sealed
 from gateway.kernel.journal.open_step import OpenStep
 from gateway.kernel.journal.records.topology import PolicyRecord
+from gateway.kernel.messages.message import Message, Properties
+from gateway.kernel.messages.native_header import native_header
+from gateway.kernel.queueing.feature import QueueFeature
 from gateway.kernel.streams.append_run import AppendRun
 from gateway.kernel.streams.stream import Stream
 from gateway.testing import MemoryBroker, Recipient
@@ -208,3 +211,65 @@ def test_a_stream_that_is_archived_archives_the_messages_of_a_step(broker: Memor
     assert len(archive.log) == 0
     broker.kernel.journal.close_step(step)
     assert len(archive.log) == 10
+
+
+# ---- Runs of a turn -------------------------------------------------------------------------------------------------
+
+
+def run_of(numbers: range, value: str = "") -> list[Message]:
+    """Return messages with one header."""
+    header = native_header(Properties(delivery_mode=2, headers={"x-stream-filter-value": value} if value else {}))
+    return [Message("", "log", header, b"%d" % number) for number in numbers]
+
+
+@pytest.mark.parametrize("value", ["", "v1"])
+def test_a_run_is_appended_as_its_messages_would_be(value: str) -> None:
+    """Records, counts, segments and what consumers read are the same, also where a segment ends."""
+    found = []
+    for is_run in (True, False):
+        store = ChangeStore()
+        broker = MemoryBroker(store)
+        stream = stream_of(broker, segment_size=20_000)
+        consumer = Recipient()
+        consumer.consume(stream, prefetch=2 * COUNT, arguments={"x-stream-offset": "first"})
+        at_once = 0
+        for first in range(0, 400, 20):
+            messages = run_of(range(first, first + 20), value if first % 40 else "")
+            if is_run and stream.offer_run(messages):
+                at_once += 1
+            else:
+                assert [stream.offer(message) for message in messages] == [None] * 20
+            if first % 60 == 0:
+                broker.commit()
+                broker.advance(0)
+        broker.commit()
+        broker.advance(0)
+        records = [_numbers(change) for change in store.changes if isinstance(change, Appended | Sealed)]
+        found.append((records, stream.segments, stream.counters.publish, consumer.bodies, read(broker, stream)))
+        assert 0 < at_once < 20 or not is_run
+    assert found[0] == found[1]
+    assert found[0][3] == [b"%d" % number for number in range(400)]
+
+
+def _numbers(change: Appended | Sealed) -> object:
+    if isinstance(change, Sealed):
+        return change.segment
+    return change.stream_id, change.offset, change.timestamp_ms, change.filter_value, change.message.body
+
+
+def test_a_run_is_appended_one_by_one_if_a_feature_sees_each_message_or_it_is_long(broker: MemoryBroker) -> None:
+    stream = stream_of(broker)
+    assert not stream.offer_run(run_of(range(1000)))
+    step = broker.kernel.journal.open_step()
+    with entered(broker, step):
+        assert not stream.offer_run(run_of(range(2)))
+    stream.apply((Accepting(),))
+    assert not stream.offer_run(run_of(range(2)))
+    assert len(stream) == 0
+
+
+class Accepting(QueueFeature):
+    """A feature that has to see each message."""
+
+    def accepted(self, message: Message, position: int | None) -> None:
+        """Do nothing."""
