@@ -7,8 +7,10 @@ from gateway.archive.archive_writer import ArchiveWriter
 from gateway.archive.redaction import BodyRule
 from gateway.archive.schemas import archive_schemas
 from gateway.archive.stream_encoder import StreamEncoder
-from gateway.archive.targets import archive_target
+from gateway.archive.targets import archive_directory, archive_target
 from gateway.columnar.absent import has_arrow
+from gateway.columnar.tables.adopted import has_unadopted_files
+from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, TRACE_TABLE, IcebergAddress
 from gateway.config import Settings
 from gateway.kernel.archives.archive import ArchiveRules
 from gateway.kernel.journal.changes import StreamSegment
@@ -42,6 +44,7 @@ class ArchiveService:
         schemas = archive_schemas(settings)
         broker.archive_context.tables = frozenset(schemas) if has_arrow() else None
         target = archive_target(settings)
+        self._adoptable = archive_directory(settings) if isinstance(target, IcebergAddress) else None
         self._filing = ArchiveWriter(broker, worker, target, touch, has_files=has_files, redact=redact, schemas=schemas)
 
     def encode_from_now_on(self, stream: Stream) -> None:
@@ -60,7 +63,15 @@ class ArchiveService:
             self._encoding.encode_now(stream, segment, done)
 
     def start(self) -> None:
-        """Start with the segments that recovery found."""
+        """Start with the segments that recovery found; warn of archives that readers do not see."""
+        if (directory := self._adoptable) is not None:
+            for table in (ARCHIVE_TABLE, TRACE_TABLE):
+                if has_unadopted_files(directory / table):
+                    _log.warning(
+                        "files in the Parquet format are not in the Iceberg table, whose readers do not see their rows",
+                        directory=str(directory / table),
+                        advice="gateway archive adopt",
+                    )
         if self._encoding is not None:
             self._encoding.start()
         waiting = sum(len(vhost.archives) for vhost in self._broker.vhost_by_name.values())

@@ -120,12 +120,15 @@ def archive(context: click.Context, config: Path | None, data: Path | None, over
 @click.pass_obj
 def status(tables: Tables) -> int:
     """Show rows, files, bytes and snapshots of each table, and the metadata that readers can open."""
+    name = ""
     for name, _, table in tables.existing(()):
         snapshot = table.current_snapshot()
         summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
         totals = {word: summary.get(f"total-{key}", "0") for word, key in _TOTALS.items()}
         figures = " ".join(f"{word}={value}" for word, value in totals.items())
         click.echo(f"{name} {figures} snapshots={len(table.snapshots())} metadata={table.metadata_location}")
+    if not name:
+        click.echo("no table yet: the first segment that is filed creates it")
     return 0
 
 
@@ -152,6 +155,8 @@ def adopt(tables: Tables, names: tuple[str, ...]) -> int:
             table = open_table(catalogue, tables.address, name, SCHEMAS[name])
             for day, count in adopt_files(catalogue, table, name, root):
                 click.echo(f"{day.relative_to(tables.parquet)}: {count} files adopted")
+        else:
+            click.echo(f"{root}: no archive in the Parquet format")
     return 0
 
 

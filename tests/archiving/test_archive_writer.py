@@ -219,3 +219,17 @@ def test_a_start_without_the_library_warns_of_archives_that_wait(
     kernel = archiving.broker.kernel
     service.ArchiveService(Settings(data=tmp_path), kernel, worker, lambda: None).start()
     assert ("archives wait: they need the Python library pyarrow" in caplog.text) is not has_arrow
+
+
+@pytest.mark.parametrize("format", ["parquet", "iceberg"])
+def test_a_start_with_iceberg_warns_of_files_in_the_other_format(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, format: str
+) -> None:
+    day = tmp_path / "archive/vhost=%2F/date=2026-11-28"
+    day.mkdir(parents=True)
+    (day / "_manifest.jsonl").touch()
+    archiving = ArchivingBroker(tmp_path)
+    worker: Any = archiving.worker
+    settings = Settings.model_validate({"data": tmp_path, "archive": {"format": format}})
+    service.ArchiveService(settings, archiving.broker.kernel, worker, lambda: None).start()
+    assert ("not in the Iceberg table" in caplog.text) is (format == "iceberg")

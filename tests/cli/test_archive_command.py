@@ -56,11 +56,24 @@ def test_a_parquet_archive_is_adopted_and_a_lost_table_registered(
     source = Source(tmp_path / "archive", "/", "queue-q-1", {"kind": "queue", "name": "q", "queue": "q"})
     write_table(source, MESSAGES, pieces([chunk([message()] * 10)]), KnownNames())
     assert run(tmp_path, "adopt") == 0
-    assert capsys.readouterr().out == "archive/vhost=%2F/date=2023-11-14: 1 files adopted\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "archive/vhost=%2F/date=2023-11-14: 1 files adopted",
+        f"{tmp_path}/trace: no archive in the Parquet format",
+    ]
     (tmp_path / "iceberg/catalog.db").unlink()
     assert run(tmp_path, "register", "archive") == 0
     assert "archive: registered file:///" in capsys.readouterr().out
     assert query(tmp_path, "count(*), min(source_name)") == [(10, "q")]
+
+
+def test_commands_without_anything_to_do_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "status") == 0
+    assert run(tmp_path, "adopt") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "no table yet: the first segment that is filed creates it",
+        f"{tmp_path}/archive: no archive in the Parquet format",
+        f"{tmp_path}/trace: no archive in the Parquet format",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,14 @@ from gateway.columnar.encoding.pieces import DAY_MS
 from gateway.columnar.encoding.schema import MESSAGES
 from gateway.columnar.encoding.worker import Worker
 from gateway.columnar.iceberg import adoption, segment_commits
-from gateway.columnar.iceberg.adopted import MARKER, names_in
 from gateway.columnar.iceberg.adoption import adopt
 from gateway.columnar.iceberg.catalogue import SCHEMAS, open_catalogue, open_table, register_table
 from gateway.columnar.iceberg.compaction import Compacted, compact
 from gateway.columnar.iceberg.retention import expire_rows, expire_snapshots
 from gateway.columnar.iceberg.tidying import tidy
+from gateway.columnar.reading.listed_file import FiledSource, Period
+from gateway.columnar.reading.parquet_files import ParquetFiles
+from gateway.columnar.tables.adopted import MARKER, has_unadopted_files, names_in
 from gateway.columnar.tables.manifest import KnownNames
 from gateway.kernel.errors import StorageError
 from gateway.kernel.messages.message import Properties
@@ -205,6 +207,40 @@ def parquet(tmp_path: Path) -> Parquet:
 def adopted(archive: Archive, parquet: Parquet) -> list[int]:
     """Adopt the Parquet files; return the number of new files of each day."""
     return [count for _, count in adopt(archive.catalogue, archive.table, "archive", parquet.root)]
+
+
+def test_files_that_are_not_adopted_are_known_without_reading_them(archive: Archive, parquet: Parquet) -> None:
+    assert not has_unadopted_files(parquet.root)
+    parquet.write(0, 10)
+    parquet.write(10, 20, at_ms=MIDNIGHT_MS)
+    assert has_unadopted_files(parquet.root)
+    adopted(archive, parquet)
+    assert not has_unadopted_files(parquet.root)
+    [file] = parquet.write(20, 30, at_ms=MIDNIGHT_MS)  # the format was set back
+    os.utime(file.parent / "_manifest.jsonl", (NOON_MS, NOON_MS))
+    assert has_unadopted_files(parquet.root)
+    os.utime(file.parent / "_adopted.jsonl", (NOON_MS, NOON_MS))
+    assert not has_unadopted_files(parquet.root)
+
+
+def test_a_day_whose_rows_the_table_has_counts_as_adopted(archive: Archive, parquet: Parquet) -> None:
+    parquet.write(0, 10)
+    archive.file(0, 10, since_ms=1)
+    assert adopted(archive, parquet) == [0]
+    assert not has_unadopted_files(parquet.root)
+
+
+def test_files_that_were_merged_are_no_longer_listed_in_the_parquet_layout(archive: Archive, parquet: Parquet) -> None:
+    [one] = parquet.write(0, 10)
+    parquet.write(10, 20)
+    adopted(archive, parquet)
+    archive.compact()
+    expire_snapshots(archive.catalogue, archive.table, LATER)
+    tidy(archive.table, parquet.root, LATER)
+    assert not one.exists()
+    [kept] = parquet.write(20, 30)
+    files = ParquetFiles(parquet.root.parent).files(FiledSource("/", "queue", "q"), Period(0, 2**62), "")
+    assert [Path(file.file) for file in files] == [kept]
 
 
 def test_a_parquet_archive_is_taken_over_where_it_is(archive: Archive, parquet: Parquet) -> None:

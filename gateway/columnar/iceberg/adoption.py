@@ -15,12 +15,12 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, TableProperties
 
-from gateway.columnar.iceberg.adopted import adoption_property, append_names, last_adoption, mark, names_in
 from gateway.columnar.iceberg.catalogue import unretried
 from gateway.columnar.iceberg.data_files import data_file, partition_of
 from gateway.columnar.iceberg.segment import Segment, filed_identities
 from gateway.columnar.iceberg.transaction import KeepingTransaction
 from gateway.columnar.iceberg.version_hint import write_hint
+from gateway.columnar.tables.adopted import adoption_property, append_names, is_adopted, last_adoption, mark, names_in
 from gateway.columnar.tables.iceberg_address import ARCHIVE_TABLE, FILE_SCHEME
 from gateway.columnar.tables.manifest import Line, lines
 from gateway.columnar.tables.table_directory import days_of_table, exclusively
@@ -56,6 +56,8 @@ def _adopted(catalogue: Catalog, table: Table, name: str, days: list[Path]) -> I
             table = _commit(catalogue, table, day, entries)
             _complete(table, day)
             write_hint(table)
+        elif not is_adopted(day):
+            append_names(day, [])  # the table has all of its rows
         yield day, len(entries)
 
 

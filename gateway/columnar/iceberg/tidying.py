@@ -8,8 +8,8 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
-from gateway.columnar.iceberg.adopted import adopted_files
 from gateway.columnar.iceberg.version_hint import HINT
+from gateway.columnar.tables.adopted import adopted_files
 from gateway.columnar.tables.iceberg_address import is_local, local_path
 from gateway.kernel.errors import StorageError
 

@@ -36,7 +36,10 @@ class ParquetFiles:
         return EVENTS if source.kind == TRACE else MESSAGES
 
     def files(self, source: FiledSource, period: Period, table: str) -> Iterator[ListedFile]:
-        """Yield the files whose line in a manifest names the source, in the order of their paths."""
+        """Yield the files whose line in a manifest names the source, in the order of their paths.
+
+        A file that is gone is left out: an operator removed it, or an Iceberg table that had adopted it has merged it.
+        """
         if table not in ("", _table_of(source)):
             return
         for day in self._days(_table_of(source), source.vhost):
@@ -44,7 +47,9 @@ class ParquetFiles:
                 continue
             for line in sorted(_valid(day), key=lambda each: str(each["file"])):
                 is_wanted = source.kind == TRACE or (line.get("kind"), line.get("name")) == (source.kind, source.name)
-                if is_wanted and period.may_have(line.get("first_ms"), line.get("last_ms")):
+                if not is_wanted or not period.may_have(line.get("first_ms"), line.get("last_ms")):
+                    continue
+                if (day / line["file"]).is_file():
                     yield _listed(day, line)
 
     def part(self, file: str, position: int, size: int) -> bytes:

@@ -15,6 +15,7 @@ from gateway_spark.archive import read_archive, read_trace, require_table
 from gateway_spark.brokers import Brokers
 from gateway_spark.choices import moment_ms, read
 from gateway_spark.errors import OptionError
+from gateway_spark.iceberg import ADOPTED
 from gateway_spark.jobs.job import JobRun, Reads
 from gateway_spark.jobs.words import moment_text
 from gateway_spark.options import sink_options, source_options
@@ -116,6 +117,7 @@ def messages(run: JobRun) -> DataFrame:
     options = run.options
     if not reads_stream(options):
         chosen = (options.vhost, options.queue, options.exchange)
+        _warn_if_adopted(run)
         return read_archive(run.spark, options.archive, *chosen, *bounds(options))
     return run.spark.read.format("gateway").options(**stream_options(options, is_stream=False)).load()
 
@@ -135,9 +137,18 @@ def message_stream(run: JobRun) -> DataFrame:
     return run.spark.readStream.format("gateway").options(**stream_options(run.options, is_stream=True)).load()
 
 
+def _warn_if_adopted(run: JobRun) -> None:
+    """Warn if an Iceberg table has adopted the archive: it has the rows that were filed since, or merged."""
+    root = run.options.archive
+    if (root / ADOPTED).exists():
+        table = root.absolute().parent / "iceberg" / root.absolute().name
+        run.progress.warn(f"{root} belongs to an Iceberg table, by default {table}, which may have further rows")
+
+
 def trace(run: JobRun) -> DataFrame:
     """Return the selected trace events."""
     options = run.options
+    _warn_if_adopted(run)
     frame = read_trace(run.spark, options.archive, options.vhost, *bounds(options))
     if options.queue:
         # An event before routing belongs to no queue, so it matches all.

@@ -17,8 +17,7 @@ from gateway.columnar.encoding.formats import envelope_decoder, envelope_reader
 from gateway.columnar.encoding.messages import MessageColumns
 from gateway.columnar.encoding.rows import rows_between
 from gateway.columnar.encoding.trace_events import TraceColumns
-from gateway.columnar.iceberg import adopted
-from gateway.columnar.tables import manifest, sealed
+from gateway.columnar.tables import adopted, manifest, sealed
 from gateway.columnar.tables.sealed import SealedBatch, index_of
 from gateway.kernel.errors import ProtocolViolation, Refused, StorageError
 from gateway.kernel.journal.changes import Dequeued, Discarded, Enqueued, Lsn, Stored
@@ -268,7 +267,7 @@ TARGETS: Final = (
            longest=1024),
     Target("worker-files", _files,
            ("gateway.columnar.tables.manifest:_readable", "gateway.columnar.tables.sealed:_read_index",
-            "gateway.columnar.iceberg.adopted:_listed", "gateway.columnar.iceberg.adopted:last_adoption"),
+            "gateway.columnar.tables.adopted:_listed", "gateway.columnar.tables.adopted:last_adoption"),
            _file_seeds, TOKENS),
     Target(
         "worker-columns",

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway.columnar.tables.files import replaced, sync_directory
+from gateway.columnar.tables.manifest import NAME
+from gateway.columnar.tables.table_directory import days_of_table
 from gateway.kernel.errors import StorageError
 
 LIST: Final = "_adopted.jsonl"
@@ -92,3 +94,16 @@ def adopted_files(root: Path) -> Iterator[Path]:
     """Yield the paths of all adopted files below the root of a table in the Parquet layout."""
     for listed in root.glob(f"vhost=*/date=*/{LIST}"):
         yield from (listed.parent / name for name in sorted(names_in(listed.parent)))
+
+
+def is_adopted(directory: Path) -> bool:
+    """Return whether an adoption has seen the manifest of a day as it is now; told by their times, without reading."""
+    try:
+        return (directory / LIST).stat().st_mtime_ns >= (directory / NAME).stat().st_mtime_ns
+    except FileNotFoundError:
+        return not (directory / NAME).exists()
+
+
+def has_unadopted_files(root: Path) -> bool:
+    """Return whether a table in the Parquet layout may have files that no Iceberg table has adopted."""
+    return not all(map(is_adopted, days_of_table(root)))
