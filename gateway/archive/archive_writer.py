@@ -89,8 +89,7 @@ class ArchiveWriter:
         """Request the writing of a segment's messages from ``offset`` on, or of as many as one request may hold."""
         table = archive.record.table_of(segment.first)
         if table and table not in self._schemas:
-            self._emit("archive.failed", archive, error=f"no schema in archive.schemas describes the table '{table}'")
-            self._retry_later(archive, RETRY_DELAY_S)
+            self._fail(archive, f"no schema in archive.schemas describes the table '{table}'")
             return
         self._is_busy = True
         if not self._has_files:
@@ -143,8 +142,7 @@ class ArchiveWriter:
             self._written_to.pop(archive, None)
             self._finish(archive)
         elif answer.error is not None:
-            self._emit("archive.failed", archive, error=answer.error)
-            self._retry_later(archive, RETRY_DELAY_S)
+            self._fail(archive, answer.error)
         elif end < segment.end:
             self._written_to[archive] = end
             self._write(archive, segment, end)
@@ -153,6 +151,11 @@ class ArchiveWriter:
             archive.filed(segment.end)
             self._emit("archive.filed", archive, files=answer.head["files"])
             self._finish_when_durable(archive)
+
+    def _fail(self, archive: Archive, reason: str) -> None:
+        archive.failure = reason
+        self._emit("archive.failed", archive, error=reason)
+        self._retry_later(archive, RETRY_DELAY_S)
 
     def _finish_when_durable(self, archive: Archive) -> None:
         """Continue with this archive once its truncation is durable."""

@@ -154,10 +154,11 @@ def test_a_failed_write_is_retried_and_other_archives_proceed(archiving: Archivi
     assert archiving.worker.heads[-1]["queue"] == "fine"
     archiving.worker.answer()
     assert archiving.archive_events() == ["archive.failed", "archive.filed"]
-    assert len(failing.waiting) == 1
+    assert (len(failing.waiting), failing.failure) == (1, "the disk is full")
     archiving.broker.advance(RETRY_DELAY_S)
     assert archiving.worker.heads[-1]["queue"] == "failing"
     archiving.worker.answer()
+    assert failing.failure == ""
     assert not failing.waiting
 
 

@@ -70,15 +70,17 @@ class Archive:
 
     ``waiting`` are the sealed segments that are not exported yet. ``is_full`` is set while they exceed the limit;
     publishers are then blocked. A retired archive accepts no messages and is closed once everything is exported.
+    ``failure`` is why the last export failed, ``""`` after one that did not.
     """
 
-    __slots__ = ("_owner", "_timer", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
+    __slots__ = ("_owner", "_timer", "failure", "is_full", "is_retired", "log", "record", "waiting", "waiting_bytes")
 
     def __init__(self, record: "ArchiveRecord", owner: ArchiveOwner, log: "StreamLog") -> None:
         self.record = record
         self.log = log
         self.waiting: deque[StreamSegment] = deque()
         self.waiting_bytes = 0
+        self.failure = ""
         self.is_full = False
         self.is_retired = False
         self._owner = owner
@@ -115,6 +117,7 @@ class Archive:
 
     def filed(self, end: int) -> None:
         """Truncate the log below ``end``: everything before that offset is in files."""
+        self.failure = ""
         while self.waiting and self.waiting[0].end <= end:
             self.waiting.popleft()
         self.log.truncate(end)

@@ -41,6 +41,16 @@ def test_an_archive_is_listed_with_its_contents(console: Console) -> None:
     assert console.get("/archives") == [found]
 
 
+def test_an_archive_that_cannot_be_written_has_the_reason(console: Console) -> None:
+    archive_queue(console)
+    publish(console, b"body", 1)
+    assert archive(console)["failure"] == ""
+    [kept] = console.gateway.broker.vhost("/").archives
+    kept.failure = "the bucket does not exist"
+    found = archive(console)
+    assert (found["state"], found["failure"]) == ("failing", "the bucket does not exist")
+
+
 def test_a_full_archive_lists_the_blocked_connections(console: Console) -> None:
     console.gateway.broker.archive_context.rules = ArchiveRules(segment_size=500, most_waiting=1000)
     archive_queue(console)

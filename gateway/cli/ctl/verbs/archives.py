@@ -13,7 +13,7 @@ ARCHIVES = NounListing(
         name: name
         for name in (
             "source", "name", "table", "state", "messages", "message_bytes", "next_offset", "filed_offset",
-            "waiting_segments", "waiting_bytes", "lag_ms", "held_back", "dropped",
+            "waiting_segments", "waiting_bytes", "lag_ms", "held_back", "dropped", "failure",
         )
     },
     defaults=("source", "name", "state", "messages", "waiting_bytes", "lag_ms"),

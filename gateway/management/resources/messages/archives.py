@@ -38,7 +38,8 @@ def _view(call: Call, archive: Archive) -> Fields:
         "source": record.source,
         "name": record.name,
         "table": archive.table,
-        "state": "full" if archive.is_full else "retiring" if archive.is_retired else "running",
+        "state": _state(archive),
+        "failure": archive.failure,
         "messages": len(log),
         "message_bytes": log.size_bytes,
         "next_offset": log.end,
@@ -49,3 +50,11 @@ def _view(call: Call, archive: Archive) -> Fields:
         "held_back": sorted(call.broker.archive_context.blocked_publishers.waiting_for(archive)),
         "dropped": dropped,
     }
+
+
+def _state(archive: Archive) -> str:
+    if archive.is_full:
+        return "full"
+    if archive.failure:
+        return "failing"
+    return "retiring" if archive.is_retired else "running"

@@ -12,12 +12,12 @@ import { OneVhost } from "../../components/one-vhost.js";
 import { PagedTable, Table } from "../../components/tables.js";
 import { Runs } from "./runs.js";
 
-const STATES = { running: "good", full: "bad", retiring: "warn" };
+const STATES = { running: "good", full: "bad", failing: "bad", retiring: "warn" };
 
 const ARCHIVE_COLUMNS = [
   { title: "Archive of", sort: "name", isHeader: true, cell: (each) => html`<span class="soft">${each.source}</span> <${Name} of=${each.name} />` },
   { title: "Virtual host", sort: "vhost", isExtra: true, cell: (each) => html`<bdi>${each.vhost}</bdi>` },
-  { title: "State", sort: "state", cell: (each) => html`<${Badge} kind=${STATES[each.state] ?? ""} title=${each.held_back.join(", ")}>${each.state}<//>${each.held_back.length > 0 && html` <span class="bad-text">${plural(each.held_back.length, "publisher")} held back</span>`}` },
+  { title: "State", sort: "state", cell: (each) => html`<${Badge} kind=${STATES[each.state] ?? ""} title=${[each.failure, ...each.held_back].filter(Boolean).join(", ")}>${each.state}<//>${each.held_back.length > 0 && html` <span class="bad-text">${plural(each.held_back.length, "publisher")} held back</span>`}` },
   { title: "Waiting", sort: "messages", isNumber: true, cell: (each) => count(each.messages) },
   { title: "Size", sort: "message_bytes", isNumber: true, isExtra: true, cell: (each) => bytes(each.message_bytes) },
   { title: "Filed to", sort: "filed_offset", isNumber: true, isExtra: true, cell: (each) => count(each.filed_offset) },
