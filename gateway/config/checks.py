@@ -15,6 +15,9 @@ from gateway.config.settings import Settings
 _HEADER: Final = r"[^\s=,:]+=[^,\r\n]*"
 _HEADERS: Final = re.compile(rf"({_HEADER}(,{_HEADER})*)?")
 
+#: A URI, of which a path keeps one slash; it would be taken for a directory below the working directory.
+_URI: Final = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
 
 def contradictions(settings: Settings) -> list[str]:
     """Return one line for each contradiction, starting with the key to change."""
@@ -86,6 +89,11 @@ def _archive(settings: Settings) -> Iterator[str]:
                 yield f'vhosts."{name}".trace_table: needs the Python library pyarrow, which is not installed'
         if settings.streams.encode == "sealed":
             yield "streams.encode: needs the Python library pyarrow, which is not installed"
+    if archive.directory is not None and _URI.match(str(archive.directory)):
+        yield (
+            f'archive.directory: must be a directory of this machine, not "{archive.directory}"; tables in an object '
+            'store need archive.format = "iceberg" and archive.warehouse'
+        )
     if not _HEADERS.fullmatch(archive.catalog_properties.get_secret_value()):
         yield 'archive.catalog_properties: must have the form "name=value,name=value", or be ""'  # it is secret
     if archive.format != "iceberg":

@@ -19,6 +19,10 @@ ON_S3 = (ICEBERG, 'archive.warehouse="s3://bucket/a"')
 
 CONTRADICTIONS = [
     (['archive.namespace="other"'], 'archive.namespace: has no effect unless archive.format is "iceberg"'),
+    (
+        ['archive.directory="s3://bucket/a"'],
+        'archive.directory: must be a directory of this machine, not "s3:/bucket/a"',
+    ),
     (list(ON_S3), "archive.catalog: must be set with archive.warehouse"),
     ([ICEBERG, 'archive.catalog_properties="s3.region"'], "archive.catalog_properties: must have the form"),
     ([ICEBERG, 'archive.catalog="nowhere"'], "archive.catalog"),
