@@ -29,6 +29,7 @@ def console(tmp_path: Path) -> Console:
     (day / "unlisted.parquet").write_bytes(CONTENT)
     trace = tmp_path / "trace/vhost=%2F/date=2026-01-31"
     trace.mkdir(parents=True)
+    (trace / "t.parquet").write_bytes(b"t")
     (trace / "_manifest.jsonl").write_text(json.dumps({"file": "t.parquet", "bytes": 1}) + "\n")
     console.gateway.add_user("reader", "reader", "/", ("", "", "^orders$"))
     console.gateway.add_user("watcher", "watcher", "/", ("", "", ""), "monitoring")
@@ -122,11 +123,17 @@ def test_files_of_other_times_are_left_out(console: Console) -> None:
 
 
 def test_a_replaced_file_is_not_listed(console: Console) -> None:
-    manifest = console.archive / "archive/vhost=%2F/date=2026-01-31/_manifest.jsonl"
+    day = console.archive / "archive/vhost=%2F/date=2026-01-31"
+    (day / "m.parquet").write_bytes(b"m")
     merged = {"file": "m.parquet", "kind": "queue", "name": "orders", "bytes": 1, "replaces": ["0.parquet"]}
-    with manifest.open("a") as opened:
+    with (day / "_manifest.jsonl").open("a") as opened:
         opened.write(json.dumps(merged) + "\n" + '{"file": "torn')
     assert [Path(str(file["file"])).name for file in listed(console)] == ["m.parquet"]
+
+
+def test_a_file_that_is_gone_is_not_listed(console: Console) -> None:
+    (console.archive / "archive/vhost=%2F/date=2026-01-31/0.parquet").unlink()
+    assert listed(console) == []
 
 
 def test_a_worker_that_fails_is_an_error(console: Console) -> None:
