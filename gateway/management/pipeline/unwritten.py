@@ -18,7 +18,7 @@ MOST: Final = 16
 
 #: The longest wait of a slice while other clients wait for confirms, and alone, in seconds. That of a confirm may be
 #: several times as long: it may come right after the writer has begun, and shares its commit with slices that follow.
-SHARED_S: Final = 0.003
+SHARED_S: Final = 0.002
 ALONE_S: Final = 0.008
 
 #: The time after a confirm in which another one is expected, in seconds.
