@@ -3,6 +3,8 @@
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,14 @@ class ServedTables:
         table = load_catalog("reader", type="rest", uri=self.uri).load_table(("gateway", "archive"))
         found: list[Any] = table.scan().to_arrow()["offset"].to_pylist()
         return sorted(found)
+
+
+@contextmanager
+def serving(directory: Path) -> Iterator[ServedTables]:
+    """Run the catalogue of a directory's tables."""
+    served = ServedTables(directory)
+    served.start()
+    try:
+        yield served
+    finally:
+        served.kill()

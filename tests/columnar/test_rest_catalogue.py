@@ -9,15 +9,13 @@ from gateway.cli.main import main
 from gateway.columnar.encoding.worker import Worker
 from tests.columnar.iceberg_tables import query, rows_in
 from tests.columnar.rest_catalogue import AFTER, BEFORE
-from tests.columnar.served_tables import ServedTables
+from tests.columnar.served_tables import ServedTables, serving
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ServedTables]:
-    served = ServedTables(tmp_path)
-    served.start()
-    yield served
-    served.kill()
+    with serving(tmp_path) as served:
+        yield served
 
 
 def test_a_segment_is_filed_once_although_an_answer_is_lost(served: ServedTables) -> None:

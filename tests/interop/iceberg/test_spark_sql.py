@@ -11,13 +11,12 @@ from typing import Any, Final
 import pytest
 
 from gateway.columnar.encoding.worker import Worker
-from tests.columnar.served_tables import ServedTables
+from tests.columnar.served_tables import ServedTables, serving
 from tests.interop.broker import PROJECT
-from tests.interop.tools import program, run
+from tests.interop.tools import java_libraries
 from tests.pipeline.java import ENVIRONMENT
 
 HERE: Final = Path(__file__).parent
-LIBRARIES: Final = HERE / "lib"
 
 #: The Spark for which Iceberg has a runtime (``make test-oldest``).
 SPARK: Final = PROJECT / ".venv/oldest-spark"
@@ -55,20 +54,14 @@ class SparkSql:
 
 @pytest.fixture(scope="module")
 def runtime() -> Path:
-    if not any(LIBRARIES.glob("*.jar")):
-        command = [program("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={LIBRARIES}"]
-        fetched = run([*command, "-DexcludeTransitive=true"], timeout_s=280, cwd=HERE)
-        assert fetched.returncode == 0, fetched.stdout.decode()
-    [jar] = LIBRARIES.glob("iceberg-spark-runtime*.jar")
+    [jar] = java_libraries(HERE).glob("iceberg-spark-runtime*.jar")
     return jar
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ServedTables]:
-    served = ServedTables(tmp_path)
-    served.start()
-    yield served
-    served.kill()
+    with serving(tmp_path) as served:
+        yield served
 
 
 @pytest.fixture
