@@ -7,11 +7,13 @@ from typing import Any
 from gateway.cluster.log_replay import LogRecord, replay
 from gateway.cluster.queue_log import QueueId
 from gateway.testing.cluster.queue_logs import OwnedLog
+from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.publishing import JetStreamPublisher
 from gateway_jetstream.jetstream.push_consumer import PushConsumer
 from gateway_jetstream.jetstream.stream_message import StreamMessage
 from gateway_jetstream.ports.copies import Copies
+from gateway_jetstream.ports.layout import REPLICAS
 from gateway_jetstream.ports.queue_logs import JetStreamQueueLogs
 from tests.jetstream.nats_servers import NatsServers
 from tests.jetstream.places import JetStreamPlace
@@ -69,9 +71,24 @@ def read_from(place: JetStreamPlace, stream: str, subject: str, server: str) -> 
 
 
 def followers(place: JetStreamPlace, stream: str) -> list[str]:
-    leader = place.leader_of(stream)
-    state = place.run(JetStreamApi(place.client()).stream(stream))
-    return [each for each in state.replicas if each != leader]
+    """Return the names of all followers, once their copies are complete.
+
+    During an election a server that no longer leads answers without its own name.
+    """
+    found: list[str] = []
+    api = JetStreamApi(place.client())
+
+    def are_complete() -> bool:
+        try:
+            cluster = place.run(api.call(f"STREAM.INFO.{stream}"))["cluster"]
+        except NatsError:
+            return False
+        others = [each for each in cluster.get("replicas", ()) if each["name"] != cluster.get("leader")]
+        found[:] = [each["name"] for each in others]
+        return len(others) == REPLICAS - 1 and all(each["current"] and not each.get("lag") for each in others)
+
+    place.until(are_complete)
+    return found
 
 
 def rot(servers: NatsServers, name: str, texts: list[bytes]) -> None:
