@@ -104,6 +104,7 @@ class Statistics:
         if now_s - self._cleared_at_s >= _MINUTE_S:
             self._cleared_at_s = now_s
             yield from histories.clearing(self._exists)
+            yield from self._peers.resting()
 
     def _exists(self, key: Key) -> bool:
         """Whether a subject exists; connections and channels are forgotten when they are closed."""
@@ -123,7 +124,8 @@ class Statistics:
         """Return the rates and samples of a subject; all zero before two samples."""
         long = self._long if key == BROKER else None
         wall_s = self._broker.clock.wall_ms() / 1000
-        return Trend(self._histories.by_key.get(key), spans, self._now_s(), wall_s, long)
+        history = self._histories.by_key.get(key) or self._peers.history_of(key)
+        return Trend(history, spans, self._now_s(), wall_s, long)
 
     def sampled(self, key: Key) -> Counts:
         """Return the counts of the last sample; empty before the first."""
