@@ -12,6 +12,9 @@ HIGH_WATER: Final = 512 * 1024
 #: Bytes that may wait before reading from the peer stops: answers, returns and gets follow only from its requests.
 FLOOD: Final = 16 * 1024 * 1024
 
+#: The promises of an outbox without any: empty, and never written to.
+_NO_PROMISES: Final[list[tuple[int, int]]] = []
+
 
 class Outbox(Outlet):
     """Owns the pieces to send; each piece is a whole number of frames, or part of a frame written in one go.
@@ -26,7 +29,7 @@ class Outbox(Outlet):
     def __init__(self, participant: TurnParticipant) -> None:
         super().__init__()
         self._participant = participant
-        self._promises: list[tuple[int, int]] = []
+        self._promises = _NO_PROMISES
         self.pieces: list[bytes] = []
         self.size = 0
         self.is_congested = False
@@ -56,7 +59,9 @@ class Outbox(Outlet):
         if since is not None:
             while self._promises and self._promises[-1][1] >= since and self._promises[-1][0] <= lsn:
                 self._promises.pop()
-        if not self._promises or lsn > self._promises[-1][0]:
+        if not self._promises:
+            self._promises = [(lsn, len(self.pieces) if since is None else since)]
+        elif lsn > self._promises[-1][0]:
             self._promises.append((lsn, len(self.pieces) if since is None else since))
 
     def wake(self) -> None:
@@ -84,6 +89,7 @@ class Outbox(Outlet):
             self._promises = [promise for promise in self._promises if promise[0] > watermark]
         pieces, size = self.pieces, self.size
         if not self._promises:
+            self._promises = _NO_PROMISES
             self.pieces = []
             self.size = 0
             return pieces, size

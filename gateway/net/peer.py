@@ -457,7 +457,7 @@ class PeerProtocol(Protocol):
 def _places_of(transport: Any) -> tuple[tuple[str, int], tuple[str, int]]:
     """Return the host and port of the peer, and of this side."""
     if isinstance(transport, PlainTransport):
-        peer, host = transport.peer, transport.host
+        peer, host = transport.take_addresses()
     else:
         theirs, own = transport.getPeer(), transport.getHost()
         peer, host = (theirs.host, theirs.port), (own.host, own.port)

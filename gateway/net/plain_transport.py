@@ -106,11 +106,12 @@ class Polling(Protocol):
 class PlainTransport:
     """An accepted connection, polled at low priority until it has logged in.
 
-    ``peer`` and ``host`` are the addresses of both sides. ``disconnecting``: it closes when its buffer is empty.
+    ``disconnecting``: it closes when its buffer is empty.
     ``disconnected``: it is closed.
     """
 
     __slots__ = (
+        "_addresses",
         "_descriptor",
         "_events",
         "_has_ended",
@@ -125,18 +126,15 @@ class PlainTransport:
         "_unsent_size",
         "disconnected",
         "disconnecting",
-        "host",
-        "peer",
         "protocol",
     )
 
     def __init__(
         self, descriptor: int, protocol: Any, peer: tuple[str, int], host: tuple[str, int], polling: Polling
     ) -> None:
-        """Own a non-blocking socket. It is not read before ``read_by``."""
+        """Own a non-blocking socket between two addresses, host and port. It is not read before ``read_by``."""
         self.protocol = protocol
-        self.peer = peer
-        self.host = host
+        self._addresses: tuple[tuple[str, int], tuple[str, int]] | None = (peer, host)
         self.disconnecting = False
         self.disconnected = False
         self._descriptor = descriptor
@@ -151,6 +149,12 @@ class PlainTransport:
         self._is_paused = False  # the producer is
         self._is_output_closing = False
         self._is_output_closed = False
+
+    def take_addresses(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Return the addresses of the peer and of this side, once: the protocol keeps what it needs of them."""
+        addresses, self._addresses = self._addresses, None
+        assert addresses is not None
+        return addresses
 
     def fileno(self) -> int:
         """Return the descriptor; -1 after the close."""

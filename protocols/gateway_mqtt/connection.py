@@ -8,7 +8,7 @@ connection; a 5.0 client also gets the reason (4.13).
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from gateway.access import Permissions, PermissionUnknown
+from gateway.access import PermissionUnknown
 from gateway.kernel.broker.connections import PeerLoad
 from gateway.kernel.budget import WORK_PER_CLOCK_READING
 from gateway.kernel.errors import ProtocolViolation, Refused
@@ -61,10 +61,9 @@ class Connection(Machine):
 
     ``packet_outbox`` is the outbox under its own type; ``_inflight`` is the conversation's. ``is_from_page`` marks a
     WebSocket opened by a browser. ``expiry_s`` is when the credentials expire (Unix time; 0 is never): each tick reads
-    it. ``_task`` is a request in progress that takes more than one turn.
+    it. ``handshake`` exists until the login has ended, or longer if the client may authenticate again. ``_task`` is a
+    request in progress that takes more than one turn.
     """
-
-    __deletable__ = ["handshake"]  # mypyc requires this for ``del``
 
     def __init__(self, settings: MqttContext, driver: Driver, participant: TurnParticipant) -> None:
         self.settings = settings
@@ -80,7 +79,7 @@ class Connection(Machine):
         self.explains = True
         self.is_from_page = False
         self.max_packet_size = LARGEST_PACKET
-        self.handshake = Handshake(self)
+        self.handshake: Handshake | None = Handshake(self)
         self.expiry_s = 0.0
         self.conversation: Conversation | None = None
         self._inflight: Inflight | None = None
@@ -105,7 +104,16 @@ class Connection(Machine):
     @property
     def user_name(self) -> str:
         """The user name; empty before login. Long jobs of the client act for it after the transport is lost."""
-        return self.handshake.user_name if self._lost_user is None else self._lost_user
+        if self._lost_user is not None:
+            return self._lost_user
+        return "" if self.conversation is None else self.conversation.scope.user_name
+
+    @property
+    def client_id(self) -> str:
+        """The client identifier; empty before CONNECT and after the end."""
+        if self.conversation is not None:
+            return self.conversation.scope.client_id
+        return "" if self.handshake is None else self.handshake.client_id
 
     @property
     def surface(self) -> str:
@@ -282,7 +290,8 @@ class Connection(Machine):
 
         ``length_size`` is the size of the remaining length; only 5.0 requires its shortest form.
         """
-        packet_type = first >> 4
+        packet_type, handshake = first >> 4, self.handshake
+        assert handshake is not None  # it stays until the login ends
         if self.state is State.AWAITING_CONNECT:
             if packet_type != PacketType.CONNECT:
                 raise protocol_error(f"{name_of(first)} before CONNECT")  # MQTT-3.1.0-1
@@ -291,13 +300,18 @@ class Connection(Machine):
             if self.version == 5:
                 require_minimal(len(body), length_size)
             check_flags(4, packet_type, first & 0x0F)
-            self.handshake.connect(decode_connect(body))
+            handshake.connect(decode_connect(body))
         elif packet_type == PacketType.AUTH:
-            self.handshake.proceed(decode_auth(self.version, first & 0x0F, body))
+            handshake.proceed(decode_auth(self.version, first & 0x0F, body))
         elif packet_type == PacketType.DISCONNECT:
             self.close()
         else:
             raise protocol_error(f"{name_of(first)} while authenticating")  # MQTT-3.1.2-30
+
+    def count_down(self) -> None:
+        """Count down the delay of a refused login; called ``TICKS_PER_S`` times a second."""
+        if self.handshake is not None:
+            self.handshake.tick()
 
     def resume_reading(self) -> None:
         """Continue with the packets that arrived during the authentication, in a turn and within its budget."""
@@ -320,6 +334,8 @@ class Connection(Machine):
 
     def authenticate_again(self, packet: Auth) -> None:
         """Handle an AUTH of a client that has logged in (4.12.1)."""
+        if self.handshake is None:  # MQTT-4.12.0-7: CONNECT had no method
+            raise protocol_error("AUTH without an Authentication Method")
         self.handshake.proceed(packet)
 
     # Flow control
@@ -333,11 +349,6 @@ class Connection(Machine):
     def is_resumed(self) -> bool:
         """Whether a node of the cluster goes on with a connection that another leader had."""
         return self.driver.is_resumed
-
-    @property
-    def permissions(self) -> Permissions:
-        """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
-        return self.handshake.permissions
 
     def fail_confirms(self) -> None:
         """Refuse every publish that waits for its confirm."""
@@ -405,9 +416,8 @@ class Connection(Machine):
         """Release everything after the transport is lost, including back references, to leave no reference cycle."""
         self.state = State.CLOSED
         self._release_all()
-        self.conversation = self._inflight = None
-        self._lost_user = self.handshake.user_name
-        del self.handshake
+        self._lost_user = self.user_name
+        self.conversation = self._inflight = self.handshake = None
 
     def _release_all(self) -> None:
         self._task = None

@@ -55,21 +55,28 @@ class Receiving:
 class Conversation:
     """Owns the parts of one open connection and closes them in order.
 
-    ``publishing`` and ``receiving`` are made when the client first publishes, and first subscribes: most clients of a
-    fleet do one of the two, and an idle connection would keep 0.7 KiB for each.
+    ``publishing`` and ``receiving`` are made when the client first publishes, and first subscribes, and ``_counters``
+    with them: most clients of a fleet do one of the two, and an idle connection would keep 0.7 KiB for each.
     """
 
-    __slots__ = ("_client", "_is_over", "counters", "publishing", "receiving", "scope", "will")
+    __slots__ = ("_client", "_counters", "_is_over", "publishing", "receiving", "scope", "will")
 
     def __init__(self, scope: Scope, will: Will | None, client: ClientLimits) -> None:
-        self.counters = ClientCounters()
+        self._counters: ClientCounters | None = None
         self.scope = scope
         self.will = will
         self.publishing: Publishing | None = None
         self.receiving: Receiving | None = None
         self._client = client
         self._is_over = False
-        _ = scope.vhost.traffic.by_protocol[scope.origin.protocol]  # metrics list it from the first connection on
+        _ = scope.vhost.traffic.by_protocol[scope.protocol]  # metrics list it from the first connection on
+
+    @property
+    def counters(self) -> ClientCounters:
+        """The counters of the client's messages; made at the first use."""
+        if self._counters is None:
+            self._counters = ClientCounters()
+        return self._counters
 
     def begin_publishing(self) -> Publishing:
         """Return the part that serves publishes; make it before the first."""
@@ -139,7 +146,8 @@ class Conversation:
     def drain(self) -> None:
         """Add what was counted since the last call to the totals of the virtual host."""
         scope = self.scope
-        self.counters.drain(scope.origin.protocol, scope.vhost.traffic)
+        if self._counters is not None:
+            self._counters.drain(scope.protocol, scope.vhost.traffic)
         if self.publishing is not None:
             self.publishing.drain()
 
@@ -147,11 +155,14 @@ class Conversation:
         """Add what was counted to the totals of the virtual host; return what the connection holds."""
         self.drain()
         consumers = 0 if self.receiving is None else len(self.receiving.delivering.consumers)
-        return PeerLoad(self.scope.origin.protocol, int(self.counters.publish > 0), consumers)
+        has_published = self._counters is not None and self._counters.publish > 0
+        return PeerLoad(self.scope.protocol, int(has_published), consumers)
 
     def count(self, tally: MeterCount) -> None:
         """Add the traffic of both directions to ``tally``."""
-        counters = self.counters
+        counters = self._counters
+        if counters is None:
+            return
         tally.packets_sent += counters.delivered
         tally.publishes_received += counters.publish
         tally.publishes_sent += counters.delivered

@@ -4,6 +4,7 @@ Each connection keeps its own counters. They are summed only on request, so publ
 Those of a connection that rests are added up when it begins to rest, so that a sum reads only the others.
 """
 
+from functools import lru_cache
 from typing import Final, Protocol
 
 from gateway.kernel.counters import Counters
@@ -59,6 +60,18 @@ class MeterCount:
         self.publishes_sent -= other.publishes_sent
         self.payload_received -= other.payload_received
         self.payload_sent -= other.payload_sent
+
+    def shared(self) -> "MeterCount":
+        """Return equal counts that must not change: connections of a fleet that rest have many in common."""
+        return _shared(tuple(getattr(self, name) for name in COUNTED))
+
+
+@lru_cache(4096)
+def _shared(counts: tuple[int, ...]) -> MeterCount:
+    shared = MeterCount()
+    for name, count in zip(COUNTED, counts, strict=True):
+        setattr(shared, name, count)
+    return shared
 
 
 #: What clients have drained that have no traffic yet; it is only read.

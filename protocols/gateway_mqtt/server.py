@@ -13,9 +13,9 @@ from gateway.net.message_transport import is_web, page_of
 from gateway.net.peer import MOST_RESTED, PeerProtocol
 from gateway.net.turn import Turn
 from gateway_mqtt.connection import Connection
-from gateway_mqtt.handshake.handshake import PROTOCOLS
 from gateway_mqtt.listener_context import MqttContext
 from gateway_mqtt.meter import MeterCount
+from gateway_mqtt.scope import PROTOCOLS
 from gateway_mqtt.state import State
 
 _log: Final = StructuredLog("mqtt")
@@ -64,7 +64,7 @@ class MqttServer(PeerProtocol):
         settled = self._settled
         if settled is not None and self.octets == (settled.bytes_received, settled.bytes_sent):
             return  # it only woke to tick
-        self._settled = self._counted(tally)
+        self._settled = self._counted(tally).shared()
 
     def _counted(self, tally: MeterCount) -> MeterCount:
         """Add the traffic that is not settled to ``tally``; return that since the connection opened."""
@@ -84,7 +84,7 @@ class MqttServer(PeerProtocol):
             return ticks
         machine = self.io.machine
         if isinstance(machine, Connection) and machine.state is State.REFUSED:  # the tick may have ended it
-            machine.handshake.tick()
+            machine.count_down()
         return ticks
 
     def rested(self, ticks: int) -> None:
@@ -108,7 +108,7 @@ class MqttServer(PeerProtocol):
         machine, info = self.io.machine, super().info()
         if not isinstance(machine, Connection):  # a listing that takes several turns may call this after the end
             return info
-        client_id = machine.handshake.client_id
+        client_id = machine.client_id
         protocol = PROTOCOLS.get(machine.version, self.protocol_name)
         return replace(
             info,

@@ -128,7 +128,7 @@ class _Moves:
             return
         for session in drained(list(self._vhost.sessions)):
             if session.expiry_s and self._vhost.sessions.get(session.client_id) is session:
-                for subscription in session.subscriptions:
+                for subscription in session.subscribed:
                     self._bind(session, subscription, exchange)
                     yield
             yield

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from gateway.kernel.broker.ticking import Ticker, Ticking
@@ -241,7 +242,7 @@ class Connections:
         """Count an added connection for its user and virtual host, once it has logged in."""
         if peer in self._peers and peer not in self._login_by_peer:
             self._newcomers.pop(peer, None)
-            place = self._login_by_peer[peer] = peer.vhost_name, peer.user_name
+            place = self._login_by_peer[peer] = _place_of(peer.vhost_name, peer.user_name)
             self._count_by_vhost[place[0]] += 1
             self._count_by_user[place[1]] += 1
             if (listeners := self._present_listeners) is not None:
@@ -357,6 +358,12 @@ def _details_of(peer: Peer) -> dict[str, object]:
         "client_properties": info.client_properties,
         "connected_at": info.connected_at_ms,
     }
+
+
+@lru_cache(1024)
+def _place_of(vhost: str, user: str) -> tuple[str, str]:
+    """Return a virtual host and a user as one object, which many connections have in common."""
+    return vhost, user
 
 
 def _count_out(counts: Counter[str], key: str) -> None:

@@ -193,7 +193,7 @@ class Sessions:
     def _erasing(self, session: Session) -> Iterator[None]:
         """Return the steps that delete a session: its records, its places in groups, its queues."""
         yield from session.forgetting()
-        for subscription in session.subscriptions:
+        for subscription in session.subscribed:
             if subscription.group:
                 self.groups.left(session, subscription)
                 yield
@@ -261,7 +261,7 @@ class Sessions:
         """
         self.groups.resume(self._clock)
         for session in self:
-            positions = set(session.qos2_state.remembered)
+            positions = session.remembered
             if not positions:
                 continue
             for own in session.own_queues():
@@ -270,7 +270,7 @@ class Sessions:
                 for entry in own.ready.remove(positions):
                     entry.never_expire()
                     own.ready.put_back(entry)
-            for subscription in session.subscriptions:
+            for subscription in session.subscribed:
                 queue = self._vhost.queue_by_name.get(session.queue_name(subscription)) if subscription.group else None
                 if not isinstance(queue, Queue):
                     continue

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from gateway.access import Challenge, Operation, Permissions, PermissionUnknown, VhostPermissions
+from gateway.access import Challenge, Operation, PermissionUnknown, VhostPermissions
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway.kernel.errors import AccessRefused, GatewayError, NotAllowed
-from gateway.kernel.messages.origin import Origin
 from gateway.kernel.sessions.session import Holder, Session
-from gateway.net.machine import Driver
 from gateway_mqtt.codec.data_types import LARGEST_PACKET
 from gateway_mqtt.codec.encoding import auth, connack
 from gateway_mqtt.codec.errors import MqttError, protocol_error
@@ -27,19 +25,14 @@ from gateway_mqtt.traffic.packet_outbox import PacketOutbox
 #: The longest client identifier, in bytes of UTF-8: it becomes part of queue names.
 LONGEST_CLIENT_ID: Final = 200
 
-#: The protocol names in listings, as in RabbitMQ.
-PROTOCOLS: Final = {3: "MQTT 3-1", 4: "MQTT 3-1-1", 5: "MQTT 5-0"}
-
-#: The channel number in listings, because MQTT has no channels.
-_NO_CHANNEL: Final = 0
-
 
 class Visitor(Host, Holder, Protocol):
     """The connection of a client that logs in, as its handshake uses it."""
 
     settings: MqttContext
-    driver: Driver
     packet_outbox: PacketOutbox
+    conversation: Conversation | None
+    handshake: "Handshake | None"
     state: State
     version: int
     keep_alive_s: int
@@ -61,30 +54,21 @@ class Visitor(Host, Holder, Protocol):
 
 
 class Handshake:
-    """Performs the login of one connection, and its later re-authentications. Results may arrive asynchronously."""
+    """Performs the login of one connection, and its later re-authentications. Results may arrive asynchronously.
+
+    A connection without an authentication method drops it after the login, because it cannot authenticate again.
+    """
 
     def __init__(self, connection: Visitor) -> None:
         self._connection = connection
         self._connect: Connect | None = None
         self._login: Login | None = None
-        self._permissions: VhostPermissions | None = None
         self._will: Will | None = None
         self._refusal: LoginRefused | None = None
         self._ticks = 0
         self._removes_stored = False
         self.client_id = ""
         self.is_assigned = False
-
-    @property
-    def user_name(self) -> str:
-        """The user name; empty before login."""
-        return "" if self._permissions is None else self._permissions.principal.name
-
-    @property
-    def permissions(self) -> Permissions:
-        """The client's current permissions. :raises AccessRefused: if it has lost access to the virtual host."""
-        assert self._permissions is not None
-        return self._permissions.current
 
     # Login
 
@@ -126,7 +110,7 @@ class Handshake:
     def _start_step(self, step: Callable[[Login], None]) -> None:
         connection, login = self._connection, self._login
         assert login is not None
-        if self._permissions is None:
+        if connection.conversation is None:
             connection.state = State.AUTHENTICATING
         step(login)
 
@@ -145,10 +129,10 @@ class Handshake:
             self._challenge(result)
         elif isinstance(result, LoginRefused):
             self._refuse(result)
-        elif self._permissions is None:
+        elif self._connection.conversation is None:
             self._enter(result)
         else:
-            self._accept_again(result)
+            self._accept_again(result, self._connection.conversation.scope)
 
     def _run_step(self, step: Callable[[], None]) -> None:
         """Run a step of the login; end the connection with the reason if it fails."""
@@ -176,7 +160,7 @@ class Handshake:
 
     def _challenge(self, challenge: Challenge) -> None:
         connection = self._connection
-        if self._permissions is None:
+        if connection.conversation is None:
             connection.state = State.CHALLENGED
         self._write(auth(ReasonCode.CONTINUE_AUTHENTICATION, self._method(challenge.data)))
 
@@ -201,7 +185,7 @@ class Handshake:
     def _refuse(self, refusal: LoginRefused) -> None:
         """Refuse the login; failed credentials are answered with a delay that slows password guessing."""
         connection = self._connection
-        if self._permissions is not None or refusal.delay_s <= 0:
+        if connection.conversation is not None or refusal.delay_s <= 0:
             connection.end(refusal.reason, refusal.text)
             return
         connection.state = State.REFUSED
@@ -216,19 +200,19 @@ class Handshake:
                 refusal, self._refusal = self._refusal, None
                 self._connection.end(refusal.reason, refusal.text)
 
-    def _accept_again(self, accepted: LoginAccepted) -> None:
+    def _accept_again(self, accepted: LoginAccepted, scope: Scope) -> None:
         """Finish a re-authentication (MQTT-4.12.1-1). User and virtual host cannot change."""
-        assert self._permissions is not None
-        if (accepted.principal.name, accepted.vhost) != (self.user_name, self._permissions.vhost):
+        if (accepted.principal.name, accepted.vhost) != (scope.user_name, scope.vhost):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, "re-authentication cannot change the user or the virtual host")
-        self._accept(accepted)
+        scope.access = self._accept(accepted)
         self._connection.settings.broker.permissions_changed(accepted.vhost.name)
         self._write(auth(ReasonCode.SUCCESS, self._method(accepted.data)))
 
-    def _accept(self, accepted: LoginAccepted) -> None:
+    def _accept(self, accepted: LoginAccepted) -> VhostPermissions:
+        """Begin the time until the credentials expire; return the client's permissions."""
         self._connection.expiry_s = accepted.principal.expires_at_s
         access_of = self._connection.settings.access_of
-        self._permissions = VhostPermissions(access_of, accepted.principal, accepted.vhost, accepted.permissions)
+        return VhostPermissions(access_of, accepted.principal, accepted.vhost, accepted.permissions)
 
     # Session
 
@@ -250,12 +234,10 @@ class Handshake:
         if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(accepted)):
             connection.state = State.AUTHENTICATING
             return
-        self._accept(accepted)
+        access = self._accept(accepted)
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
-        name, protocol, grant = connection.driver.name, PROTOCOLS[connect.version], accepted.principal.grant
-        origin = Origin(name, _NO_CHANNEL, user, protocol, self.client_id, grant)
         outbox = connection.packet_outbox
-        scope = Scope(connection, settings, accepted.vhost, session, outbox, origin, connect.version, rules)
+        scope = Scope(connection, settings, access, session, outbox, connect.version, rules)
         receive_maximum = min(
             connect.properties.get(PropertyId.RECEIVE_MAXIMUM, settings.prefetch), settings.max_inflight
         )
@@ -274,10 +256,10 @@ class Handshake:
             conversation.begin_receiving().delivering.resume_session()
 
     def _leave_login(self) -> None:
-        """Drop what only the login and later re-authentications need: 0.4 KiB of an idle connection."""
+        """Drop what only the login and later re-authentications need: 0.5 KiB of an idle connection."""
         self._connect = None
-        if self._login is not None and not self._login.has_method:
-            self._login = None
+        if self._login is None or not self._login.has_method:
+            self._connection.handshake = None
 
     def _require_own_session(self, session: Session | None, accepted: LoginAccepted) -> None:
         """Refuse a client identifier whose session belongs to another user.

@@ -41,7 +41,7 @@ class Will:
         It is discarded if the user has no permission to publish it any more.
         """
         try:
-            permissions = scope.host.permissions
+            permissions = scope.permissions
         except AccessRefused:  # the user has lost access to the virtual host
             return
         self._leave(scope, permissions)

@@ -40,10 +40,11 @@ class Inflight:
     in the session.
     """
 
-    __slots__ = ("_journal", "_outbox", "_session", "_version", "counters", "credit", "deliveries")
+    __slots__ = ("_journal", "_outbox", "_qos2_state", "_session", "_version", "counters", "credit", "deliveries")
 
     def __init__(self, scope: Scope, receive_maximum: int, counters: ClientCounters) -> None:
         self._session = scope.session
+        self._qos2_state = scope.session.qos2_state
         self._journal = scope.journal
         self._outbox = scope.outbox
         self._version = scope.version
@@ -52,17 +53,17 @@ class Inflight:
         self.deliveries: dict[int, InflightDelivery] = {}
 
     def __len__(self) -> int:
-        return len(self.deliveries) + len(self._session.qos2_state.releasing)
+        return len(self.deliveries) + len(self._qos2_state.releasing)
 
     def repeat_releases(self) -> None:
         """Resend PUBREL for deliveries that the last connection did not complete (MQTT-4.4.0-1)."""
-        for packet_id in self._session.qos2_state.releasing:
+        for packet_id in self._qos2_state.releasing:
             self.credit.used += 1
             self._release(packet_id)
 
     def give_up_before(self, position: float) -> None:
         """Send PUBREL for remembered deliveries before this queue position, whose messages have left the queue."""
-        for packet_id in self._session.qos2_state.give_up_before(position):
+        for packet_id in self._qos2_state.give_up_before(position):
             self.credit.used += 1
             self._release(packet_id)
 
@@ -84,7 +85,7 @@ class Inflight:
         if delivery is None:
             return
         if delivery.qos == 2:
-            self._session.qos2_state.abort(packet_id)
+            self._qos2_state.abort(packet_id)
         delivery.queue.settle(delivery.entry, DeliveryOutcome.REJECTED)
         self.credit.used -= 1
 
@@ -93,7 +94,7 @@ class Inflight:
 
         :raises MqttError: if it was sent with QoS 1.
         """
-        qos2_state = self._session.qos2_state
+        qos2_state = self._qos2_state
         delivery = self.deliveries.get(packet_id)
         if delivery is None:
             if packet_id in qos2_state.releasing:
@@ -121,12 +122,12 @@ class Inflight:
 
         Otherwise the client could free the identifier, and after a crash take the resent message for a new one.
         """
-        if self._session.qos2_state.is_durable:
+        if self._qos2_state.is_durable:
             self._outbox.promise(self._journal.pending_lsn)
 
     def completed(self, packet_id: int) -> None:
         """Handle a PUBCOMP: free the identifier."""
-        if self._session.qos2_state.conclude(packet_id):
+        if self._qos2_state.conclude(packet_id):
             self.credit.used -= 1
 
     def returning(self) -> Iterator[None]:
@@ -147,7 +148,7 @@ class Inflight:
     def _return(self, packet_id: int, delivery: InflightDelivery) -> None:
         session, queue, entry = self._session, delivery.queue, delivery.entry
         if session.owns(queue):
-            session.qos2_state.remember(entry.position, packet_id, delivery.qos)
+            self._qos2_state.remember(entry.position, packet_id, delivery.qos)
             if delivery.qos == 2:
                 entry.never_expire()
         elif delivery.qos == 2:

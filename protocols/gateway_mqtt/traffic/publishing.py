@@ -73,7 +73,7 @@ class Publishing:
         self._origin = scope.origin
         self._exchange_name = scope.exchange_name
         self._vhost = scope.vhost
-        self._traffic = scope.vhost.traffic.by_protocol[scope.origin.protocol]
+        self._traffic = scope.vhost.traffic.by_protocol[scope.protocol]
         self._counters = counters
         self._qos2_state = scope.session.qos2_state
         self._targets: dict[bytes, Target] = {}
@@ -344,7 +344,7 @@ class Publishing:
         if objection := scope.settings.topics.objection(topic, routing_key):
             return TopicRefusal(ReasonCode.TOPIC_NAME_INVALID, objection)
         if not scope.may_publish(topic, routing_key):
-            text = f"access to topic '{shown(topic)}' refused for user '{scope.origin.user}'"
+            text = f"access to topic '{shown(topic)}' refused for user '{scope.user_name}'"
             return TopicRefusal(ReasonCode.NOT_AUTHORIZED, text)
         return None
 

@@ -47,7 +47,7 @@ class Subscribing:
         unknown: PermissionUnknown | None = None
         for request in packet.filters:
             try:
-                if not self._scope.host.permissions.asks_elsewhere:
+                if not self._scope.permissions.asks_elsewhere:
                     return
                 self._require_access(self._record(request, 0))
             except PermissionUnknown as one:
@@ -155,7 +155,7 @@ class Subscribing:
 
     def _require_access(self, subscription: SubscriptionRecord) -> None:
         """Check RabbitMQ's permissions: configure, write and read on the queue, read on the exchange and the topic."""
-        scope, permissions = self._scope, self._scope.host.permissions
+        scope, permissions = self._scope, self._scope.permissions
         name = self._session.queue_name(subscription)
         for operation in (Operation.CONFIGURE, Operation.WRITE, Operation.READ):
             permissions.require(operation, "queue", name)

@@ -35,7 +35,7 @@ def send(client: Client, packet: bytes) -> list[str]:
 
 def lose(client: Client) -> str:
     """Lose the transport before anything is durable. Return the client's identifier."""
-    name = client.machine.handshake.client_id
+    name = client.machine.client_id
     client.gateway.broker.connections.remove(client)
     client.machine.lost()
     client.gateway.end_turn()

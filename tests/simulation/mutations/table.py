@@ -178,7 +178,7 @@ MUTATIONS: Final = (
     Mutation(
         "output waits for no sync",
         "gateway.net.outbox",
-        "            self._promises.append((lsn, len(self.pieces) if since is None else since))\n",
+        "            self._promises = [(lsn, len(self.pieces) if since is None else since)]\n",
         "            pass\n",
     ),
     Mutation(

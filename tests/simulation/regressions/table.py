@@ -97,8 +97,8 @@ REGRESSIONS: Final = (
         Mutation(
             "a client that has left has no name for the jobs that it began",
             "gateway_mqtt.connection",
-            "        return self.handshake.user_name if self._lost_user is None else self._lost_user\n",
-            "        return self.handshake.user_name\n",
+            "        if self._lost_user is not None:\n            return self._lost_user\n",
+            "        assert self._lost_user is None\n",
         ),
     ),
     Regression(
