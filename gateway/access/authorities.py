@@ -10,11 +10,11 @@ from gateway.access.principals import Credentials, Principal
 class Authenticator(Protocol):
     """Authenticates clients. Supplied by plugins."""
 
-    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> object:
         """Call ``answer`` once, now or later, on the kernel's thread: with the principal, or ``None`` to refuse.
 
         Called on the kernel's thread; must not block. ``None`` also means that this authenticator does not support
-        these credentials; the next one is called.
+        these credentials; the next one is called. Return nothing, or a ``Deferred`` whose failure refuses the login.
         """
         ...
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from gateway.access.authorities import Authenticator, Authorizer
-from gateway.access.permissions import Permissions
 from gateway.access.principals import Credentials, Principal
 from gateway.kernel.budget import SLOW_S
 from gateway.kernel.plugin_times import CallTime, PartTimes
@@ -40,18 +39,21 @@ class AccessCalls:
         self,
         authenticator: Authenticator,
         credentials: Credentials,
-        answer: Callable[[Principal | None], None],
+        answer: Callable[[object], None],
     ) -> object:
-        """Call an authenticator. An answer within the call ends the measured time: what follows is not its work."""
+        """Call an authenticator. An answer within the call ends the measured time: what follows is not its work.
+
+        The answer should be a principal or ``None``, but may be of a wrong type.
+        """
         starts_s = self._monotonic_s()
         ends_s: list[float] = []
 
-        def answered(principal: Principal | None) -> None:
+        def answered(principal: object) -> None:
             ends_s.append(self._monotonic_s())
             answer(principal)
 
         try:
-            return authenticator.authenticate(credentials, answered)  # type: ignore[func-returns-value]
+            return authenticator.authenticate(credentials, answered)
         finally:
             seconds = (ends_s[0] if ends_s else self._monotonic_s()) - starts_s
             self._logins.of(authenticator).add(seconds)
@@ -60,8 +62,8 @@ class AccessCalls:
                 function = authenticator.authenticate
                 self._slow_calls.took(seconds, what, self._vhost, authenticator, "authenticator", function)
 
-    def permissions(self, authorizer: Authorizer, principal: Principal, vhost: str) -> Permissions | None:
-        """Call an authorizer."""
+    def permissions(self, authorizer: Authorizer, principal: Principal, vhost: str) -> object:
+        """Call an authorizer; return its answer, which may be of a wrong type."""
         starts_s = self._monotonic_s()
         try:
             return authorizer.permissions(principal, vhost)

@@ -146,7 +146,7 @@ class Access:
         """Call an authorizer. :raises NotAllowed: if it fails, because it might have refused access."""
         try:
             calls = self.calls
-            permissions = (
+            permissions: object = (  # a plugin may answer anything
                 authorizer.permissions(principal, vhost)
                 if calls is None
                 else calls.permissions(authorizer, principal, vhost)
@@ -200,7 +200,7 @@ class Access:
         try:
             calls = self.calls
             pending: object = (
-                authenticator.authenticate(credentials, asked)  # type: ignore[func-returns-value]
+                authenticator.authenticate(credentials, asked)
                 if calls is None
                 else calls.authenticate(authenticator, credentials, asked)
             )
@@ -212,13 +212,16 @@ class Access:
 
     def answered(
         self,
-        principal: Principal | None,
+        principal: object,
         authenticators: tuple[Authenticator, ...],
         credentials: Credentials,
         answer: Callable[[Principal | None], None],
         is_attempt: bool,
     ) -> None:
-        """Act on the answer of the first of these authenticators, which is the only one: refused, the next is asked."""
+        """Act on the answer of the first of these authenticators, which is the only one: refused, the next is asked.
+
+        The answer should be a principal or ``None``; a plugin may answer anything.
+        """
         if principal is None:
             self._ask(authenticators[1:], credentials, answer, is_attempt=is_attempt)
         else:
@@ -228,9 +231,7 @@ class Access:
         """Report an authenticator that raised."""
         self._on_fault("authenticator", authenticator, error)
 
-    def _accepted(
-        self, principal: Principal, authenticator: Authenticator, credentials: Credentials
-    ) -> Principal | None:
+    def _accepted(self, principal: object, authenticator: Authenticator, credentials: Credentials) -> Principal | None:
         """Return the principal that an authenticator accepted, with its plugin; ``None`` if it may not log in."""
         if not isinstance(principal, Principal):
             wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
@@ -238,7 +239,7 @@ class Access:
             objection = "the authenticator failed"
         else:
             objection = self._objection(principal, credentials.peer_host)
-        if objection:
+        if objection or not isinstance(principal, Principal):
             self._log_refusal(credentials, objection)
             return None
         return principal if principal.accepted_by else replace(principal, accepted_by=self._plugin_of(authenticator))
@@ -280,7 +281,7 @@ class _Asked:
         self._is_attempt = is_attempt
         self._is_over = False
 
-    def __call__(self, principal: Principal | None) -> None:
+    def __call__(self, principal: object) -> None:
         """Answer the login, or ask the next authenticator."""
         if not self._is_over:
             self._is_over = True

@@ -1,7 +1,5 @@
 """The origin of the request that is executed now: its user, for events, and its client, for the audit record."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -62,11 +60,23 @@ class ActingUser:
         """The client whose request is executed; ``None`` for the broker's own work, and for other surfaces."""
         return None if self.source is None else self.source.client
 
-    @contextmanager
-    def being(self, source: RequestSource | None) -> Iterator[None]:
+    def being(self, source: RequestSource | None) -> "OtherSource":
         """Name another source within the block."""
-        former, self.source = self.source, source
-        try:
-            yield
-        finally:
-            self.source = former
+        return OtherSource(self, source)
+
+
+class OtherSource:
+    """A block in which another source is named; each close of a connection has one, so it is no generator."""
+
+    __slots__ = ("_acting", "_former", "_source")
+
+    def __init__(self, acting: ActingUser, source: RequestSource | None) -> None:
+        self._acting = acting
+        self._source = source
+        self._former: RequestSource | None = None
+
+    def __enter__(self) -> None:
+        self._former, self._acting.source = self._acting.source, self._source
+
+    def __exit__(self, *reason: object) -> None:
+        self._acting.source = self._former

@@ -33,9 +33,8 @@ class ReactorClock:
         #: Milliseconds since the epoch.
         self.wall_ms: Callable[[], int] = wall_ms
 
-    def monotonic_s(self) -> float:
-        """Return monotonic seconds."""
-        return time.monotonic()
+    #: Return monotonic seconds. The function itself, because it is called for each call of a plugin.
+    monotonic_s = staticmethod(time.monotonic)
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "ReactorTimer":
         """Call once, no earlier than ``delay_s`` seconds from now."""

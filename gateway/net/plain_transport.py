@@ -8,7 +8,6 @@ tables (docs/adr/0036-what-a-login-costs.md). Connections with layers have ``Ser
 import os
 import socket
 import struct
-from contextlib import suppress
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT
 from typing import Any, Final, Protocol
 
@@ -318,8 +317,10 @@ class PlainTransport:
     def _close_output(self) -> None:
         if not self._is_output_closed and not self.disconnected:
             self._is_output_closed = True
-            with suppress(OSError):  # the peer is gone, which a read reports
+            try:  # noqa: SIM105 - ``suppress`` takes 1 µs of each connection
                 close_output(self._descriptor)
+            except OSError:
+                pass  # the peer is gone, which a read reports
 
     def abortConnection(self) -> None:  # noqa: N802 - Twisted's name
         """Close the connection soon, and drop what waits to be sent."""

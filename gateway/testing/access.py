@@ -201,7 +201,7 @@ def _step(dialogue: Dialogue, data: bytes, wait: Wait | None) -> Challenge | Suc
     return answer
 
 
-def _answer(method: str, call: Callable[[Callable[[object], None]], None], what: str, wait: Wait | None) -> object:
+def _answer(method: str, call: Callable[[Callable[[object], None]], object], what: str, wait: Wait | None) -> object:
     """Return the answer of a call that takes a callback, which is called exactly once."""
     answers: list[object] = []
     timer = CallTimer()

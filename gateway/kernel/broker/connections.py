@@ -220,7 +220,13 @@ class Connections:
 
     def __iter__(self) -> Iterator[Peer]:
         """Yield the current connections, except those that close during the iteration."""
-        return (peer for peer in tuple(self._peers) if peer in self._peers)
+        return self._present(tuple(self._peers))
+
+    def _present(self, peers: tuple[Peer, ...]) -> Iterator[Peer]:
+        """Yield those that are open when they are reached; compiled, a generator expression looks before."""
+        for peer in peers:
+            if peer in self._peers:
+                yield peer
 
     def active(self) -> list[Peer]:
         """Return the connections that were awake since the last call. The statistics call this, for each sample."""

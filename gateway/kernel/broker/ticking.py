@@ -66,7 +66,13 @@ class Ticking:
             ticker.wakes_at = 0
             self._awake[ticker] = None
             ticker.rested(self._now - ticker.rests_since - 1)
-        return (ticker for ticker in tuple(self._awake) if ticker in self._awake)
+        return self._present(tuple(self._awake))
+
+    def _present(self, tickers: tuple[Ticker, ...]) -> Iterator[Ticker]:
+        """Yield those that are awake when they are reached; compiled, a generator expression looks before."""
+        for ticker in tickers:
+            if ticker in self._awake:
+                yield ticker
 
     def rest(self, ticker: Ticker, ticks: int) -> None:
         """Let a connection that ticked rest for this many ticks, unless it was removed."""

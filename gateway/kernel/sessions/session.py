@@ -261,6 +261,12 @@ class Session:
 
     # Records
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing belongs to it: it is not recorded, and never had a queue, subscription or identifier."""
+        is_unused = self._subscriptions is None and self._qos2_state is None and not self.held
+        return is_unused and not self.is_durable and self not in self._subscribers
+
     def record(self, ended_at_ms: int) -> None:
         """Record the session; ``ended_at_ms`` is 0 while the client is connected."""
         if self.is_durable:

@@ -148,12 +148,13 @@ class Sessions:
     def end(self, session: Session, *, is_expired: bool = False) -> None:
         """Delete a session with its messages; a waiting will is published now (MQTT-3.1.2-8)."""
         del self._session_by_client[session.client_id]
+        is_bare = session.is_bare
         self._subscribers.pop(session, None)
         self._report("deleted", session, session.user, expired=is_expired)
         self._owned_by(session, "")
         self._expiries.drop(session.client_id)
         self._wills.publish_now(session.client_id)
-        if session.client_id not in self._ending:  # else it is being closed, and erased after that
+        if not is_bare and session.client_id not in self._ending:  # else it is being closed, and erased after that
             self._erase(session)
 
     def _erase(self, session: Session) -> None:

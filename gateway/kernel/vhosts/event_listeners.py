@@ -60,7 +60,10 @@ class ObservedVhost(Protocol):
 
 
 class EventListeners:
-    """The listeners of all virtual hosts of one node; ``pass_on`` subscribes to the node's events."""
+    """The listeners of all virtual hosts of one node; ``pass_on`` subscribes to the node's events.
+
+    ``is_needed``: some listener or observer wants events. Each login asks five times, so it is no property.
+    """
 
     def __init__(self, faults: Faults, slow_calls: SlowCalls) -> None:
         self._faults = faults
@@ -70,6 +73,7 @@ class EventListeners:
         self._listeners_by_vhost: dict[str, tuple[EventListener, ...]] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
         self._is_passing = False
+        self.is_needed = False
 
     def use(self, vhost: str, listeners: Sequence[EventListener]) -> None:
         """Use these listeners for all later events, instead of earlier ones of the virtual host."""
@@ -79,19 +83,20 @@ class EventListeners:
         else:
             self._times_by_vhost.pop(vhost, None)
             self._listeners_by_vhost.pop(vhost, None)
+        self._update()
 
     def observe(self, observer: Callable[[Event], None]) -> None:
         """Pass every later event to ``observer`` of the node itself, which must not raise."""
         self._observers = (*self._observers, observer)
+        self._update()
 
     def forget(self, observer: Callable[[Event], None]) -> None:
         """Pass no more events to an observer."""
         self._observers = tuple(each for each in self._observers if each != observer)
+        self._update()
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether any listener or observer wants events."""
-        return bool(self._listeners_by_vhost or self._observers)
+    def _update(self) -> None:
+        self.is_needed = bool(self._listeners_by_vhost or self._observers)
 
     def want(self, kind: str) -> bool:
         """Return whether any of them wants events of a kind: one that exists wants all."""

@@ -43,7 +43,7 @@ class CachedAuthenticator:
         """The numbers of answers; those found and not found since the last ``forget``."""
         return self._kept.counts
 
-    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> None:
+    def authenticate(self, credentials: Credentials, answer: Callable[[Principal | None], None]) -> object:
         """Call ``answer``: at once for a kept answer, else when the other authenticator does."""
         kept, digest = self._kept, self._digest(credentials)
         if (found := kept.find(digest)) is not None:
@@ -57,7 +57,6 @@ class CachedAuthenticator:
                 kept.keep(digest, principal, self._ttl_s(principal))
             answer(principal)
 
-        # a plugin may return a Deferred against the contract; its failure refuses the login
         return self._asked.authenticate(credentials, answered)
 
     def _ttl_s(self, principal: Principal) -> float:

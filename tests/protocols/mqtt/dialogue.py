@@ -143,4 +143,4 @@ class Client(PeerHarness[Connection, ReceivedPacket]):
         return ConnectionInfo("MQTT", "running", *address, False, 0, "", {}, 0, 0, 60, (0, 0), (0, 0))
 
     def tick(self) -> None:
-        self.machine.handshake.tick()
+        self.machine.count_down()

@@ -190,6 +190,7 @@ def test_a_client_that_disconnects_during_that_wait_leaves_nothing_behind() -> N
     assert queues_of_sessions(gateway) == []
 
 
+@pytest.mark.source
 def test_a_session_with_many_groups_resumes_with_few_lookups_per_group(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway()
     client = gateway.client("c", is_clean=False, expiry=600)
