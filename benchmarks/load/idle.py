@@ -41,7 +41,7 @@ class Idleness:
 
 IDLENESS: Final = (
     Idleness("idle", AMQP, lambda port, number: amqp_connected(port), required_kib=20.0),
-    Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), required_kib=8.0),
+    Idleness("mqtt idle", MQTT, lambda port, number: mqtt_connected(port, f"idle-{number}"), required_kib=3.0),
     Idleness("stomp idle", STOMP, lambda port, number: stomp_connected(port), required_kib=0.0),
 )
 
