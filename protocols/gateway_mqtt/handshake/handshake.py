@@ -77,7 +77,7 @@ class Handshake:
         connection = self._connection
         connection.explains = connect.properties.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1
         connection.max_packet_size = connect.properties.get(PropertyId.MAXIMUM_PACKET_SIZE, LARGEST_PACKET)
-        self._connect = connect._replace(password=None)
+        self._connect = connect if connect.password is None else connect._replace(password=None)
         self.client_id = connect.client_id or self._assigned(connect)
         if len(self.client_id.encode()) > LONGEST_CLIENT_ID:
             text = f"the client identifier is longer than {LONGEST_CLIENT_ID} bytes"
