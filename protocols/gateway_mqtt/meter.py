@@ -63,14 +63,17 @@ class MeterCount:
 
     def shared(self) -> "MeterCount":
         """Return equal counts that must not change: connections of a fleet that rest have many in common."""
-        return _shared(tuple(getattr(self, name) for name in COUNTED))
+        octets = self.bytes_received, self.bytes_sent
+        packets = self.packets_received, self.packets_sent, self.publishes_received, self.publishes_sent
+        return _shared(octets, packets, (self.payload_received, self.payload_sent))
 
 
 @lru_cache(4096)
-def _shared(counts: tuple[int, ...]) -> MeterCount:
+def _shared(octets: tuple[int, int], packets: tuple[int, int, int, int], payload: tuple[int, int]) -> MeterCount:
     shared = MeterCount()
-    for name, count in zip(COUNTED, counts, strict=True):
-        setattr(shared, name, count)
+    shared.bytes_received, shared.bytes_sent = octets
+    shared.packets_received, shared.packets_sent, shared.publishes_received, shared.publishes_sent = packets
+    shared.payload_received, shared.payload_sent = payload
     return shared
 
 

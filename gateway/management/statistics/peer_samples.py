@@ -97,11 +97,12 @@ class PeerSamples:
         """Forget the connections that are closed, in steps."""
         names = {peer.name for peer in connections}
         yield
-        for number, name in enumerate((self._still.keys() | self._peers.keys()) - names, 1):
-            self._still.pop(name, None)
-            if name in self._peers:
-                for key in self._peers.pop(name).keys:
-                    self._histories.forget(key)
+        for name in self._still.keys() - names:
+            del self._still[name]
+        yield
+        for number, name in enumerate(self._peers.keys() - names, 1):
+            for key in self._peers.pop(name).keys:
+                self._histories.forget(key)
             if number % _STEP == 0:
                 yield
 

@@ -177,3 +177,16 @@ def test_sockets_are_counted_when_opened_and_connects_when_received(gateway: Gat
     silent.makeConnection(transport())  # type: ignore[no-untyped-call]  # Twisted's
     Edge(gateway)
     assert (gateway.settings.meter.sockets, gateway.settings.meter.connects) == (2, 1)
+
+
+def test_shared_counts_are_equal_and_one_object() -> None:
+    counts, equal, other = MeterCount(), MeterCount(), MeterCount()
+    for number, name in enumerate(COUNTED, 1):
+        setattr(counts, name, number)
+        setattr(equal, name, number)
+        setattr(other, name, number)
+    other.payload_sent += 1
+    shared = counts.shared()
+    assert {name: getattr(shared, name) for name in COUNTED} == {name: at for at, name in enumerate(COUNTED, 1)}
+    assert equal.shared() is shared
+    assert other.shared() is not shared
