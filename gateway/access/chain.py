@@ -9,7 +9,7 @@ from gateway.access.authorities import Authenticator, Authorizer
 from gateway.access.call_times import AccessCalls
 from gateway.access.methods import AuthenticationMethod, GuardedDialogue, Visitor
 from gateway.access.permissions import Permissions
-from gateway.access.principals import Credentials, Principal, is_loopback
+from gateway.access.principals import Credentials, Principal, is_loopback, is_principal
 from gateway.access.throttle import LoginAttempt, LoginThrottle
 from gateway.access.unknown import PermissionUnknown
 from gateway.kernel.errors import NotAllowed
@@ -233,16 +233,15 @@ class Access:
 
     def _accepted(self, principal: object, authenticator: Authenticator, credentials: Credentials) -> Principal | None:
         """Return the principal that an authenticator accepted, with its plugin; ``None`` if it may not log in."""
-        if not isinstance(principal, Principal):
+        if not isinstance(principal, Principal) or not is_principal(principal):
             wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
             self._on_fault("authenticator", authenticator, wrong)
-            objection = "the authenticator failed"
-        else:
-            objection = self._objection(principal, credentials.peer_host)
-        if objection or not isinstance(principal, Principal):
+            self._log_refusal(credentials, "the authenticator failed")
+            return None
+        if objection := self._objection(principal, credentials.peer_host):
             self._log_refusal(credentials, objection)
             return None
-        return principal if principal.accepted_by else replace(principal, accepted_by=self._plugin_of(authenticator))
+        return principal if principal.has_plugin else replace(principal, accepted_by=self._plugin_of(authenticator))
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not connect from this host; empty if it may."""

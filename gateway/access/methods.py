@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
 from gateway.access.once import Once
-from gateway.access.principals import CertificateSubject, Principal
+from gateway.access.principals import CertificateSubject, Principal, is_principal
 from gateway.access.throttle import LoginThrottle
 from gateway.logs import StructuredLog, masked
 
@@ -113,6 +113,8 @@ class GuardedDialogue:
 
     def _throttled(self, given: Answer, answer: Callable[[Answer], None]) -> None:
         """Delay the final result for as long as a login of its user must wait now."""
+        if isinstance(given, Success) and not is_principal(given.principal):
+            given = Failure(f"the method answered {given!r}")
         throttle = self._throttle
         if throttle is None or not isinstance(given, Success | Failure):
             answer(self._judged(given))

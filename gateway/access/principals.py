@@ -55,6 +55,11 @@ class Principal:
     accepted_by: str = field(default="", compare=False)
     client_id: str = field(default="", compare=False)
 
+    @property
+    def has_plugin(self) -> bool:
+        """Whether the authenticator says which plugin's permissions apply."""
+        return bool(self.accepted_by)
+
     def of_client(self, client_id: str) -> "Principal":
         """Return the same principal with the identifier of its MQTT client."""
         if type(self) is not Principal:
@@ -62,6 +67,11 @@ class Principal:
         return Principal(
             self.name, self.tags, self.peer_host, self.grant, self.expires_at_s, self.accepted_by, client_id
         )
+
+
+def is_principal(answer: object) -> bool:
+    """Whether the answer of a plugin is a principal with a name; the name may be of a wrong type, too."""
+    return isinstance(answer, Principal) and isinstance(answer.name, str)
 
 
 @lru_cache(1024)  # each login asks twice, and parsing takes 5 µs

@@ -33,7 +33,7 @@ class ReactorClock:
         #: Milliseconds since the epoch.
         self.wall_ms: Callable[[], int] = wall_ms
 
-    #: Return monotonic seconds. The function itself, because it is called for each call of a plugin.
+    #: Monotonic seconds: the function itself, because it is called for each call of a plugin.
     monotonic_s = staticmethod(time.monotonic)
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> "ReactorTimer":

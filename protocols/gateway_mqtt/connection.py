@@ -106,7 +106,9 @@ class Connection(Machine):
         """The user name; empty before login. Long jobs of the client act for it after the transport is lost."""
         if self._lost_user is not None:
             return self._lost_user
-        return "" if self.conversation is None else self.conversation.scope.user_name
+        if self.conversation is not None:
+            return self.conversation.scope.user_name
+        return "" if self.handshake is None else self.handshake.user_name
 
     @property
     def client_id(self) -> str:

@@ -63,11 +63,12 @@ def inventory_of(vhost: VirtualHost) -> Generator[None, None, Inventory]:
 
 def _add(inventory: Inventory, session: Session) -> None:
     """Add one session and its own queues; the queues of shared subscriptions are not counted."""
-    subscriptions = session.subscriptions
-    inventory.subscriptions += len(subscriptions) - subscriptions.shared
-    inventory.shared_subscriptions += subscriptions.shared
-    if subscriptions.to_broker:
-        inventory.sys_subscribers.append(session)
+    if session.subscription_count:
+        subscriptions = session.subscriptions
+        inventory.subscriptions += len(subscriptions) - subscriptions.shared
+        inventory.shared_subscriptions += subscriptions.shared
+        if subscriptions.to_broker:
+            inventory.sys_subscribers.append(session)
     for queue in session.own_queues():
         inventory.inflight += queue.unsettled
         inventory.stored += len(queue) + queue.unsettled

@@ -163,3 +163,14 @@ def test_failed_dialogues_of_a_plugins_method_delay_the_next() -> None:
     clock.advance(0.25)
     assert len(late) == 1
     assert access.retry_after_s(Credentials("PLAIN", "anna", "any", peer_host=LOCAL.peer_host)) == 0.5
+
+
+@pytest.mark.parametrize("principal", [Principal(5), "anna", None])  # type: ignore[arg-type]
+@pytest.mark.parametrize("is_throttled", [False, True])
+def test_a_success_without_a_principal_refuses_the_login(principal: object, is_throttled: bool) -> None:
+    clock = FakeClock()
+    throttle = LoginThrottle(ThrottleRules(), clock.monotonic_s, clock.call_later) if is_throttled else None
+    method = ScriptedMethod(Success(principal))  # type: ignore[arg-type]  # of a plugin that checks no types
+    (answer,) = answers(Access([], [], methods={"SCRIPT": method}, throttle=throttle), b"first")
+    assert isinstance(answer, Failure)
+    assert answer.reason.startswith("the method answered Success(")

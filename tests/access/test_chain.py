@@ -201,3 +201,27 @@ def test_a_principal_of_a_client_differs_in_its_client_only(kind: type[Principal
     assert after.of_client("") == before
     fields = ("name", "tags", "peer_host", "grant", "expires_at_s", "accepted_by")
     assert [getattr(after, name) for name in fields] == [getattr(before, name) for name in fields]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", [5, None])
+def test_a_principal_without_a_name_refuses_the_login(name: object, is_late: bool) -> None:
+    seen: list[str] = []
+    slow = DelayedAuthenticator(None)
+    wrong = Principal(name)  # type: ignore[arg-type]  # of a plugin that checks no types
+    first = slow if is_late else FixedAuthenticator(wrong)
+    access = Access([first], [], on_fault=lambda kind, part, error: seen.append(f"{kind}: {error}"))
+    collected: list[Principal | None] = []
+    access.authenticate(LOCAL, collected.append)
+    if is_late:
+        slow.answer(wrong)
+    assert collected == [None]
+    assert len(seen) == 1
+    assert seen[0].startswith("authenticator: the authenticator answered Principal(")
+
+
+def test_a_principal_without_a_plugin_gets_that_of_its_authenticator() -> None:
+    anna = Principal("anna", accepted_by=None)  # type: ignore[arg-type]  # of a plugin that checks no types
+    (found,) = answers(Access([FixedAuthenticator(anna)], [], plugin_of=lambda part: "acme"))
+    assert found is not None
+    assert found.accepted_by == "acme"

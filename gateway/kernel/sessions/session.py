@@ -117,6 +117,11 @@ class Session:
         return () if self._subscriptions is None else tuple(self._subscriptions)
 
     @property
+    def subscription_count(self) -> int:
+        """The number of its subscriptions."""
+        return 0 if self._subscriptions is None else len(self._subscriptions)
+
+    @property
     def qos2_state(self) -> Qos2State:
         """The packet identifiers of unfinished deliveries; made at the first use."""
         if self._qos2_state is None:
@@ -263,9 +268,12 @@ class Session:
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing belongs to it: it is not recorded, and never had a queue, subscription or identifier."""
+        """Whether nothing belongs to it: it is not recorded, and has no queue, subscription or identifier.
+
+        A queue of its name may have come with definitions.
+        """
         is_unused = self._subscriptions is None and self._qos2_state is None and not self.held
-        return is_unused and not self.is_durable and self not in self._subscribers
+        return is_unused and not self.is_durable and self not in self._subscribers and not self.own_queues()
 
     def record(self, ended_at_ms: int) -> None:
         """Record the session; ``ended_at_ms`` is 0 while the client is connected."""
@@ -287,7 +295,7 @@ class Session:
     def size(self) -> int:
         """The number of its subscriptions and unfinished deliveries."""
         unfinished = 0 if self._qos2_state is None else self._qos2_state.count
-        return len(self.subscribed) + len(self.held) + unfinished
+        return self.subscription_count + len(self.held) + unfinished
 
     def forgetting(self) -> Iterator[None]:
         """Return the steps that delete the records of its unfinished deliveries and subscriptions, then its own.

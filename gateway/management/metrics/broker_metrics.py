@@ -217,7 +217,7 @@ def sessions(sources: MetricSources) -> Generator[Metric | None, None, None]:
     for vhost in vhosts:
         subscribed = ready = unacked = 0
         for number, session in enumerate(vhost.sessions.subscribers()):
-            subscribed += len(session.subscribed)
+            subscribed += session.subscription_count
             for queue in session.own_queues():
                 ready += len(queue)
                 unacked += queue.unsettled

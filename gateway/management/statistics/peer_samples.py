@@ -97,9 +97,10 @@ class PeerSamples:
         """Forget the connections that are closed, in steps."""
         names = {peer.name for peer in connections}
         yield
-        for name in self._still.keys() - names:
-            del self._still[name]
-        yield
+        for number, name in enumerate(self._still.keys() - names, 1):
+            self._still.pop(name, None)
+            if number % (8 * _STEP) == 0:
+                yield
         for number, name in enumerate(self._peers.keys() - names, 1):
             for key in self._peers.pop(name).keys:
                 self._histories.forget(key)

@@ -63,12 +63,18 @@ class Handshake:
         self._connection = connection
         self._connect: Connect | None = None
         self._login: Login | None = None
+        self._accepted: LoginAccepted | None = None
         self._will: Will | None = None
         self._refusal: LoginRefused | None = None
         self._ticks = 0
         self._removes_stored = False
         self.client_id = ""
         self.is_assigned = False
+
+    @property
+    def user_name(self) -> str:
+        """The name of the user whose login was accepted; empty before."""
+        return "" if self._accepted is None else self._accepted.principal.name
 
     # Login
 
@@ -234,7 +240,7 @@ class Handshake:
         if not sessions.prepare(self.client_id, connect.clean_start, user, lambda: self._enter_late(accepted)):
             connection.state = State.AUTHENTICATING
             return
-        access = self._accept(accepted)
+        access, self._accepted = self._accept(accepted), accepted
         session, is_present = sessions.open(self.client_id, connect.clean_start, expiry_s, connection, user)
         outbox = connection.packet_outbox
         scope = Scope(connection, settings, access, session, outbox, connect.version, rules)
@@ -257,7 +263,7 @@ class Handshake:
 
     def _leave_login(self) -> None:
         """Drop what only the login and later re-authentications need: 0.5 KiB of an idle connection."""
-        self._connect = None
+        self._connect = self._accepted = None
         if self._login is None or not self._login.has_method:
             self._connection.handshake = None
 

@@ -120,3 +120,25 @@ def test_a_will_is_dropped_if_its_user_has_lost_all_permissions() -> None:
     assert reader.receive() == []
     assert gateway.vhost.sessions.get("c") is None
     assert gateway.vhost.sessions.connected == 1
+
+
+def test_events_of_sessions_name_the_user_of_the_login(gateway: Gateway) -> None:
+    seen: list[tuple[str, str]] = []
+    gateway.broker.events.subscribe(lambda event: seen.append((event.name, event.user)), "session")
+    gateway.client("lamp", is_clean=False, expiry=600, **ANNA).disconnect()
+    gateway.client("new", **ANNA)
+    assert seen == [("session.resumed", "anna"), ("session.created", "anna")]
+
+
+def test_a_login_beyond_the_limit_of_sessions_names_its_user(gateway: Gateway) -> None:
+    gateway.vhost.sessions.max_per_user = 1
+    refused = gateway.new_client()
+    assert refused.connect("second", **ANNA)[0].startswith("CONNACK QUOTA_EXCEEDED")
+    assert refused.machine.user_name == "anna"
+
+
+def test_a_queue_of_the_client_s_name_ends_with_its_session(gateway: Gateway) -> None:
+    """Such a queue may have come with definitions."""
+    gateway.vhost.declare_queue("mqtt-subscription-xqos1")
+    gateway.client("x").disconnect()
+    assert "mqtt-subscription-xqos1" not in gateway.vhost.queue_by_name

@@ -92,7 +92,7 @@ def _session_view(vhost: VirtualHost, session: Session) -> Fields:
         "connected": session.holder is not None,
         "durable": session.is_durable,
         "expiry_s": None if session.expiry_s >= NEVER_S else session.expiry_s,
-        "subscriptions": len(session.subscribed),
+        "subscriptions": session.subscription_count,
         "queues": [queue.name for queue in session.queues()],
         "messages_ready": sum(len(queue) for queue in own),
         "messages_unacknowledged": sum(queue.unsettled for queue in own),
