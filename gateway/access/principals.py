@@ -70,7 +70,7 @@ class Principal:
 
 
 def is_principal(answer: object) -> bool:
-    """Whether the answer of a plugin is a principal with a name; the name may be of a wrong type, too."""
+    """Whether the answer of a plugin is a principal whose name is a text: compiled code refuses any other name."""
     return isinstance(answer, Principal) and isinstance(answer.name, str)
 
 
