@@ -50,9 +50,9 @@ class KeyValue:
             "duplicate_window": 120_000_000_000,
         }
 
-    async def get(self, key: str) -> KeyValueEntry | None:
+    async def get(self, key: str, timeout_s: float | None = None) -> KeyValueEntry | None:
         """Return the last write of a key as the leader has it, which may have lost its majority."""
-        found = await last_of_subject(self._api, self.stream, self._prefix + key)
+        found = await last_of_subject(self._api, self.stream, self._prefix + key, timeout_s)
         return None if found is None else self._entry(found)
 
     async def put(

@@ -71,10 +71,12 @@ def _direct(answer: Delivered, fields: Mapping[str, str], subject: str) -> Strea
     return StreamMessage(fields.get("Nats-Subject", ""), int(number), answer.header, answer.payload)
 
 
-async def last_of_subject(api: JetStreamApi, stream: str, subject: str) -> StreamMessage | None:
+async def last_of_subject(
+    api: JetStreamApi, stream: str, subject: str, timeout_s: float | None = None
+) -> StreamMessage | None:
     """Return the last message of a subject as the stream's leader has it; ``None`` if there is none."""
     try:
-        found = await api.call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        found = await api.call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}, timeout_s)
     except MessageNotFound:
         return None
     return decode_stored(found.get("message"))

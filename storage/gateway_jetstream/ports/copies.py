@@ -8,7 +8,7 @@ from gateway.cluster.queue_log import QueueId
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.ports.layout import REPLICAS
-from gateway_jetstream.ports.writes import pause
+from gateway_jetstream.ports.repeating import pause
 
 #: A leader that was moved is not moved again for so long: many queues of a stream may meet the same gap.
 _MOVED_S: Final = 5.0

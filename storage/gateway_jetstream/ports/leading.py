@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from gateway_jetstream.errors import NatsError
 from gateway_jetstream.jetstream.api import JetStreamApi
-from gateway_jetstream.ports.writes import pause
+from gateway_jetstream.ports.repeating import pause
 
 #: How long the move is waited for, an answer, and the pause between two looks, in seconds. It takes some 20 to 50 ms.
 _MOVE_S: Final = 1.0

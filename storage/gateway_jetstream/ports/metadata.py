@@ -14,6 +14,7 @@ from gateway_jetstream.jetstream.publishing import StreamPublisher
 from gateway_jetstream.ports.key_text import decode_key, encode_key
 from gateway_jetstream.ports.layout import REPLICAS, Layout
 from gateway_jetstream.ports.placing import create_stream
+from gateway_jetstream.ports.repeating import ATTEMPT_S, repeated
 from gateway_jetstream.ports.writes import ComparedWriter
 
 _log: Final = Logger()
@@ -35,9 +36,10 @@ class JetStreamMetadata:
         await create_stream(self._api, self._reactor, self._bucket.config(REPLICAS))
 
     async def get(self, key: Key) -> MetadataEntry | None:
-        """Return the last write of a key, as the leader has it. :raises Unanswered: if there is no answer."""
+        """Return the last write of a key, as the leader has it. :raises Unanswered: if there is no answer in time."""
+        text = encode_key(key)
         try:
-            found = await self._bucket.get(encode_key(key))
+            found = await repeated(self._reactor, lambda: self._bucket.get(text, ATTEMPT_S))
         except NatsError as error:
             raise Unanswered(str(error)) from None
         return None if found is None else _entry(found)

@@ -4,18 +4,12 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
-from twisted.internet.defer import Deferred
-
 from gateway.cluster.errors import Outdated, TooLarge, Unanswered
 from gateway_jetstream.errors import ApiError, AppendInFlight, NatsError, TooMuch, WrongLastSequence
 from gateway_jetstream.jetstream.api import JetStreamApi
 from gateway_jetstream.jetstream.publishing import EXPECTED_SEQUENCE, MESSAGE_ID, StreamPublisher
 from gateway_jetstream.jetstream.stream_message import last_of_subject
-
-#: The time limits of one attempt and of all of them, and the pause between two, in seconds.
-_ATTEMPT_S: Final = 2.0
-_WRITE_S: Final = 15.0
-_PAUSE_S: Final = 0.1
+from gateway_jetstream.ports.repeating import ATTEMPT_S, ATTEMPTS_S, PAUSE_S, pause, repeated
 
 #: A message with the same id is being stored: the answer comes with the next attempt.
 _SAME_ID_IN_FLIGHT: Final = 10158
@@ -40,11 +34,11 @@ class ComparedWriter:
         """
         message_id = secrets.token_hex(12)
         fields = {**fields, MESSAGE_ID: message_id, EXPECTED_SEQUENCE: str(expected)}
-        ends_s = self.reactor.seconds() + _WRITE_S
+        ends_s = self.reactor.seconds() + ATTEMPTS_S
         is_uncertain = False
         while True:
             try:
-                return (await self.publish(subject, payload, fields, _ATTEMPT_S)).sequence
+                return (await self.publish(subject, payload, fields, ATTEMPT_S)).sequence
             except TooMuch as error:
                 raise TooLarge(str(error)) from None
             except WrongLastSequence as error:
@@ -59,19 +53,12 @@ class ComparedWriter:
                 is_uncertain |= not isinstance(error, ApiError) or error.code == _SAME_ID_IN_FLIGHT
             if self.reactor.seconds() >= ends_s:
                 raise Unanswered(reason)
-            await pause(self.reactor, _PAUSE_S)
+            await pause(self.reactor, PAUSE_S)
 
     async def _written(self, stream: str, subject: str, message_id: str) -> int | None:
         """Return the sequence of the last message if it has this id."""
         try:
-            found = await last_of_subject(self.api, stream, subject)
+            found = await repeated(self.reactor, lambda: last_of_subject(self.api, stream, subject, ATTEMPT_S))
         except NatsError as error:
             raise Unanswered(str(error)) from None
         return found.sequence if found is not None and found.field(MESSAGE_ID) == message_id else None
-
-
-def pause(reactor: Any, seconds: float) -> "Deferred[None]":
-    """Wait."""
-    waiting: Deferred[None] = Deferred(lambda deferred: call.cancel())
-    call = reactor.callLater(seconds, waiting.callback, None)
-    return waiting
