@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from random import Random
-from typing import Final, cast
+from typing import Final
 
 from gateway.kernel.errors import PreconditionFailed
 from gateway.kernel.messages.message import Arguments, Message, Properties, Value
 from gateway.kernel.messages.native_header import native_header
 from gateway.kernel.routing.binding import Binding, Destination
-from gateway.kernel.routing.exchange import Exchange
+from gateway.kernel.routing.exchange_identity import ExchangeIdentity
 from gateway.kernel.routing.exchange_type import ExchangeFactory, ExchangeType
 from gateway.testing.keeping_type import check_keeping
 
@@ -32,13 +32,11 @@ HEADERS: Final[Sequence[Mapping[str, Value]]] = (
 )
 
 
-class StandIn:
+class StandIn(ExchangeIdentity):
     """Stands in for a queue or an exchange; it only has a name."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.arguments: Arguments = {}
-        self.is_durable = True
+        super().__init__("/", name, "stand-in", is_durable=True, is_auto_delete=False, is_internal=False, arguments={})
 
     def __repr__(self) -> str:
         return self.name
@@ -74,8 +72,7 @@ def check_exchange_type(
 
 def stand_in_binding(destination: StandIn, routing_key: str = "", arguments: Arguments | None = None) -> Binding:
     """Return a binding from a stand-in exchange to a stand-in destination."""
-    source = cast(Exchange, StandIn("source"))  # an exchange type reads nothing else of it
-    return Binding(source, cast(Destination, destination), routing_key, arguments or {})
+    return Binding(StandIn("source"), destination, routing_key, arguments or {})
 
 
 def plain_message(routing_key: str = "", headers: Mapping[str, Value] | None = None, body: bytes = b"") -> Message:

@@ -152,7 +152,7 @@ def test_it_is_bound_to_exchanges_and_queues_alike() -> None:
 def test_an_exchange_and_a_queue_of_the_same_name_differ() -> None:
     exchange = ConsistentHash({})
     source = Exchange("/", "source", "fanout", Fanout({}))
-    named: list[Destination] = [StandIn("same"), Exchange("/", "same", "fanout", Fanout({}))]  # type: ignore[list-item]
+    named: list[Destination] = [StandIn("same"), Exchange("/", "same", "fanout", Fanout({}))]
     for destination in named:
         exchange.bind(Binding(source, destination, "1", {}))
     assert {found for key in KEYS[:100] for found in exchange.route(plain_message(key))} == set(named)
