@@ -233,15 +233,15 @@ class Access:
 
     def _accepted(self, principal: object, authenticator: Authenticator, credentials: Credentials) -> Principal | None:
         """Return the principal that an authenticator accepted, with its plugin; ``None`` if it may not log in."""
-        if not isinstance(principal, Principal) or not is_principal(principal):
-            wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
-            self._on_fault("authenticator", authenticator, wrong)
-            self._log_refusal(credentials, "the authenticator failed")
-            return None
-        if objection := self._objection(principal, credentials.peer_host):
-            self._log_refusal(credentials, objection)
-            return None
-        return principal if principal.has_plugin else replace(principal, accepted_by=self._plugin_of(authenticator))
+        if is_principal(principal):
+            if objection := self._objection(principal, credentials.peer_host):
+                self._log_refusal(credentials, objection)
+                return None
+            return principal if principal.has_plugin else replace(principal, accepted_by=self._plugin_of(authenticator))
+        wrong = BadAnswer(f"the authenticator answered {shown(principal)}, expected a Principal")
+        self._on_fault("authenticator", authenticator, wrong)
+        self._log_refusal(credentials, "the authenticator failed")
+        return None
 
     def _objection(self, principal: Principal, peer_host: str) -> str:
         """Return why a principal may not connect from this host; empty if it may."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+from typing import TypeGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Principal:
         )
 
 
-def is_principal(answer: object) -> bool:
+def is_principal(answer: object) -> TypeGuard[Principal]:
     """Whether the answer of a plugin is a principal whose name is a text: compiled code refuses any other name."""
     return isinstance(answer, Principal) and isinstance(answer.name, str)
 

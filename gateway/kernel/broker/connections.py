@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from gateway.kernel.broker.ticking import Ticker, Ticking
+from gateway.kernel.broker.ticking import Ticker, Ticking, present
 from gateway.kernel.clock import drained
 from gateway.kernel.counters import Counters
 from gateway.kernel.events import Event
@@ -220,13 +220,7 @@ class Connections:
 
     def __iter__(self) -> Iterator[Peer]:
         """Yield the current connections, except those that close during the iteration."""
-        return self._present(tuple(self._peers))
-
-    def _present(self, peers: tuple[Peer, ...]) -> Iterator[Peer]:
-        """Yield those that are open when they are reached; compiled, a generator expression looks before."""
-        for peer in peers:
-            if peer in self._peers:
-                yield peer
+        return present(self._peers)
 
     def active(self) -> list[Peer]:
         """Return the connections that were awake since the last call. The statistics call this, for each sample."""

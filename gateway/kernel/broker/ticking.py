@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Ticker(Protocol):
@@ -66,13 +68,7 @@ class Ticking:
             ticker.wakes_at = 0
             self._awake[ticker] = None
             ticker.rested(self._now - ticker.rests_since - 1)
-        return self._present(tuple(self._awake))
-
-    def _present(self, tickers: tuple[Ticker, ...]) -> Iterator[Ticker]:
-        """Yield those that are awake when they are reached; compiled, a generator expression looks before."""
-        for ticker in tickers:
-            if ticker in self._awake:
-                yield ticker
+        return present(self._awake)
 
     def rest(self, ticker: Ticker, ticks: int) -> None:
         """Let a connection that ticked rest for this many ticks, unless it was removed."""
@@ -100,3 +96,17 @@ class Ticking:
         if not bucket:
             del self._resting[ticker.wakes_at]
         ticker.wakes_at = 0
+
+
+def present(members: dict[T, None]) -> Iterator[T]:
+    """Yield the members that are there now, except those that have gone when they are reached.
+
+    A generator expression does not do: compiled, it looks for the next member before the caller has seen this one.
+    """
+    return _still_present(tuple(members), members)
+
+
+def _still_present(before: tuple[T, ...], members: dict[T, None]) -> Iterator[T]:
+    for member in before:
+        if member in members:
+            yield member

@@ -94,10 +94,9 @@ class Inflight:
 
         :raises MqttError: if it was sent with QoS 1.
         """
-        qos2_state = self._qos2_state
         delivery = self.deliveries.get(packet_id)
         if delivery is None:
-            if packet_id in qos2_state.releasing:
+            if packet_id in self._qos2_state.releasing:
                 self._release(packet_id)
             else:
                 reason = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
@@ -108,7 +107,7 @@ class Inflight:
             raise MqttError(ReasonCode.PROTOCOL_ERROR, f"PUBREC for packet identifier {packet_id}, which has QoS 1")
         del self.deliveries[packet_id]
         self.counters.ack += 1
-        qos2_state.proceed(packet_id)
+        self._qos2_state.proceed(packet_id)
         delivery.queue.accept(delivery.entry)
         self._release(packet_id)
 
