@@ -125,7 +125,7 @@ $(FAST_GROUPS:%=test-fast-%): test-fast-%:
 
 test-wheel: $(BUILT) ## run the tests of what is compiled against it; make test-wheel ARGS="tests/net" runs others
 	@$(WITH_COMPILED) $(BIN)/python -m pytest -o pythonpath= --import-mode=append \
-		$(or $(ARGS),tests/kernel tests/protocols tests/access tests/plugins/test_containment.py tests/net/test_syscalls.py tests/columnar/test_direct_rows.py) </dev/null
+		$(or $(ARGS),tests/kernel tests/protocols tests/access tests/plugins tests/net tests/cluster tests/columnar/test_direct_rows.py) </dev/null
 
 lint: $(VENV)/.tested ## check style and import contracts
 	@$(BIN)/ruff check .

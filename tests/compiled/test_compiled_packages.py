@@ -93,8 +93,9 @@ def test_a_weak_reference_to_a_transport_ends_with_it(environment: Mapping[str, 
 @pytest.mark.parametrize(
     "tests",
     [
-        "tests/kernel tests/protocols tests/access tests/plugins/test_containment.py"
-        " tests/net/test_syscalls.py tests/columnar/test_direct_rows.py",
+        "tests/kernel tests/protocols tests/access tests/columnar/test_direct_rows.py",
+        "tests/plugins tests/net tests/storage tests/cluster",
+        "tests/bridges tests/logs tests/definitions tests/node tests/recording tests/scenarios tests/selectors",
         "tests/behaviour",
     ],
 )

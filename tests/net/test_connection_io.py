@@ -16,6 +16,9 @@ from tests.net.test_peer_protocol import EchoMachine, Peer
 from tests.net.test_socket_writer import Transport
 from tests.net.test_turn import Scheduled
 
+#: Its doubles derive from compiled classes.
+pytestmark = pytest.mark.source
+
 
 @pytest.fixture
 def io() -> ConnectionIO:

@@ -20,6 +20,10 @@ from tests.protocols.amqp.dialogue import Gateway
 LOGIN_TIMEOUT_S = 3
 
 
+#: Its doubles derive from compiled classes.
+pytestmark = pytest.mark.source
+
+
 class EchoMachine(Machine):
     """A machine that echoes its input. ``break`` raises, ``bye`` closes, ``publish`` makes it a publisher.
 

@@ -11,6 +11,9 @@ from gateway.net import socket_writer as wires
 from gateway.net.socket_writer import SocketWriter
 from tests.net.pairs import Pair, connected
 
+#: They replace a system call, which is a constant of the compiled module.
+pytestmark = pytest.mark.source
+
 
 class Congestion:
     """Notes what a writer reports."""

@@ -1,11 +1,15 @@
 """The STOMP server around its machine: heart-beats in ticks, time limits, and listings."""
 
+import pytest
 from twisted.internet.address import IPv4Address
 
 from gateway.kernel.broker.connections import TICKS_PER_S
 from gateway_stomp.server import StompServer
 from tests.net.far_end import FarEnd
 from tests.protocols.stomp.dialogue import Gateway, frame
+
+#: Its doubles derive from compiled classes.
+pytestmark = pytest.mark.source
 
 
 class Peer(StompServer):

@@ -1,8 +1,13 @@
 """The end of a turn: the journal is flushed first, which sends confirms, then each peer is written to once."""
 
+import pytest
+
 from gateway.kernel.budget import TURN_S, TurnBudget
 from gateway.net import turn as turns
 from gateway.net.turn import Schedule, Turn
+
+#: Its doubles derive from compiled classes.
+pytestmark = pytest.mark.source
 
 
 class Scheduled(Schedule):

@@ -13,9 +13,14 @@ PRELUDE = """
     from twisted.internet.protocol import Factory, Protocol
     from twisted.internet.endpoints import TCP4ServerEndpoint, TCP4ClientEndpoint, connectProtocol
     def say(text): print(text, flush=True)
-    class Ending:
-        def __init__(self, call): self.end = call
-    def at_end_of_turn(call): reactor.loop.end_soon(Ending(call))
+    from gateway.net.turn import Turn, TurnParticipant
+    from gateway.testing import MemoryBroker
+    journal = MemoryBroker().kernel.journal
+    class Ending(TurnParticipant):
+        def __init__(self, call): self.call = call
+        def flush(self): self.call()
+        def fail(self): raise
+    def at_end_of_turn(call): Turn(journal, reactor.loop).schedule_flush(Ending(call))
     reactor.callLater(20, reactor.crash)
 """
 

@@ -175,6 +175,7 @@ def test_a_path_that_cannot_be_a_directory_is_refused(place: LmdbPlace) -> None:
 # ---- Batches ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.source
 def test_a_burst_is_committed_in_several_transactions(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MOST_RECORDS", 100)
     store, listener = open_store(place)
@@ -287,6 +288,7 @@ def test_a_permanent_failure_is_reported_once_and_nothing_after_it(
     ]  # 2 is in the redo log
 
 
+@pytest.mark.source
 def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_watermark(place: LmdbPlace) -> None:
     store, listener = open_store(place)
     invalid = object()
@@ -303,6 +305,7 @@ def test_a_change_that_cannot_be_written_is_left_out_and_reported_before_its_wat
     assert [position for position, *_ in places_in(found)] == [2, 3]
 
 
+@pytest.mark.source
 def test_a_stream_message_that_cannot_be_written_does_not_change_other_offsets(place: LmdbPlace) -> None:
     store, listener = open_store(place)
     invalid = Message(object(), "", message_with(1).header, b"")  # type: ignore[arg-type]
@@ -424,6 +427,7 @@ def test_a_full_disk_stalls_the_store_and_corrupts_nothing() -> None:
     assert "resumed" in run_child(FULL_DISK)
 
 
+@pytest.mark.source
 def test_an_unreadable_store_raises_a_storage_error(place: LmdbPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     store, listener = open_store(place)
     store.append(publishing(1, 1))

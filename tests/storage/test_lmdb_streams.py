@@ -87,6 +87,7 @@ def test_a_large_append_is_split_into_chunks(place: LmdbPlace, session: StoreSes
     assert [head.size < 132 * 1024 for head in chunk_heads(data)] == [True] * 8
 
 
+@pytest.mark.source
 def test_a_crash_between_a_file_and_its_record_loses_nothing(
     place: LmdbPlace, session: StoreSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
